@@ -1,0 +1,458 @@
+"""What the two queues share: their options, the calls that never wait, and the judgement of a run.
+
+A driver owns the lock, the workers and the waiting. `_lock` is a real one for threads; on an event
+loop, where nothing else runs meanwhile, it is none. User code and logs run while it is not held.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Generic, Literal
+from weakref import WeakMethod
+
+from ._checks import Seconds, duration
+from ._log import describe, log, log_outcome
+from .clock import Clock, SystemClock
+from .context import Context
+from .core.lifecycle import Event, QueueState
+from .core.pool import Pool, W
+from .core.run import Call, HookBudget, Outcome, Run, classify, report, steps
+from .core.verdict import VERDICTS, Ending, Mode, Next, Verdict
+from .core.workqueue import Entry, WorkQueue, identity_of
+from .envelope import PLAIN, Envelope, Invoker, Stamp, check_stamps
+from .errors import BadFieldsError, Cancelled, CapacityExceededError, QueueTerminatedError
+from .futures import abandon
+from .limiters import ExponentialBackoff, Limiter, MaxOf, TokenBucket, give_clock
+from .schedule import Beat
+from .stamps import compose
+
+StopMode = Literal["drain", "stop"]
+OnPeriodicError = Literal["interval", "backoff"]
+Ring = Callable[[], object]
+"""Wakes somebody who waits; may be called without need."""
+Judgement = tuple[Verdict, float | None, Beat]
+"""What follows a run, when it runs again, and what its schedule remembers."""
+
+DEFAULT_BUDGET = HookBudget()
+SYSTEM_CLOCK = SystemClock()
+INSURANCE = 10.0
+"""Seconds after which a queue looks for work by itself, so that a lost wake-up cannot strand any."""
+TICK = 0.001
+"""Seconds within which alarms are one: a thousand envelopes that come due together cost one wake-up."""
+
+inside: ContextVar[object] = ContextVar("rate_envelope_queue.inside", default=None)
+"""The queue whose envelope this code runs in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """A queue at one moment: what is in it now, and what it has counted since it was made."""
+
+    state: QueueState
+    ready: int
+    running: int
+    delayed: int
+    occupied: int
+    capacity: int
+    stuck: int
+    added: int
+    done: int
+    failed: int
+    retried: int
+    dropped: int
+    panicked: int
+
+
+class Driver(Generic[W]):
+    """The common part of RateEnvelopeQueue and AsyncRateEnvelopeQueue."""
+
+    _lock: AbstractContextManager[Any]
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        workers: int,
+        stop_mode: StopMode = "drain",
+        waiting: bool = True,
+        capacity: int = 0,
+        stamps: Iterable[Stamp] = (),
+        limiter: Limiter | None = None,
+        on_periodic_error: OnPeriodicError = "interval",
+        hook_budget: HookBudget = DEFAULT_BUDGET,
+        parent: Context | None = None,
+        metrics: bool = True,
+        clock: Clock = SYSTEM_CLOCK,
+        replace_stuck: bool = False,
+    ) -> None:
+        _expect("name", name, isinstance(name, str) and bool(name), "a string that is not empty")
+        _expect("workers", workers, type(workers) is int and workers >= 1, "an integer >= 1")
+        _expect("stop_mode", stop_mode, stop_mode in ("drain", "stop"), "'drain' or 'stop'")
+        _expect("waiting", waiting, isinstance(waiting, bool), "True or False")
+        _expect("capacity", capacity, type(capacity) is int and capacity >= 0, "an integer >= 0")
+        _expect("limiter", limiter, limiter is None or isinstance(limiter, Limiter), "a limiter")
+        modes = ("interval", "backoff")
+        _expect("on_periodic_error", on_periodic_error, on_periodic_error in modes, "'interval' or 'backoff'")
+        _expect("hook_budget", hook_budget, isinstance(hook_budget, HookBudget), "a HookBudget")
+        _expect("parent", parent, parent is None or isinstance(parent, Context), "a Context")
+        _expect("metrics", metrics, isinstance(metrics, bool), "True or False")
+        _expect("clock", clock, hasattr(clock, "now") and hasattr(clock, "wait"), "a Clock")
+        _expect("replace_stuck", replace_stuck, isinstance(replace_stuck, bool), "True or False")
+        self._name = name
+        self._workers = workers
+        self._drains = stop_mode == "drain"
+        self._waiting = waiting
+        self._stamps = check_stamps(stamps)
+        self._budget = hook_budget
+        self._clock = clock
+        self._now = clock.now
+        self._replace_stuck = replace_stuck
+        self._mode = Mode(on_periodic_error)
+        self._limiter = limiter or MaxOf(ExponentialBackoff(1, 30), TokenBucket(5, burst=10))
+        give_clock(self._limiter, clock)
+        if limiter is not None and self._mode is Mode.INTERVAL:
+            log(logging.WARNING, name, "limiter= delays nothing unless on_periodic_error='backoff'")
+        self._terminates_at_end = False
+        self._core = WorkQueue(capacity=capacity, clock=clock, metrics=metrics)
+        self._places = self._core._places
+        self._pool: Pool[W] = Pool(self._core)
+        self._senders: deque[Ring] = deque()  # wait for room; the first has the next turn
+        self._joiners: deque[Ring] = deque()  # wait until nothing is ready or running
+        self._enders: deque[Ring] = deque()  # wait until the workers have ended
+        self._parent = parent
+        self._on_cancel = _weakly(self._parent_cancelled)
+        if parent is not None:
+            parent._subscribe(self._on_cancel)
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def state(self) -> QueueState:
+        return self._core.state
+
+    @property
+    def capacity(self) -> int:
+        """How many envelopes may be in the queue; 0 is no limit."""
+        return self._core.capacity
+
+    @property
+    def occupied(self) -> int:
+        """How many envelopes are in the queue: ready, running, delayed or sent before the start."""
+        return self._core.occupied
+
+    @property
+    def blacklist(self) -> frozenset[str]:
+        """The types that were stopped by StopType."""
+        with self._lock:
+            return frozenset(self._core.blacklist)
+
+    def stats(self) -> Stats:
+        """What is in the queue now, and what it has counted since it was made."""
+        with self._lock:
+            core = self._core
+            core.promote(self._now())
+            return Stats(
+                state=core.state,
+                ready=core.ready,
+                running=core.running,
+                delayed=core.delayed,
+                occupied=core.occupied,
+                capacity=core.capacity,
+                stuck=self._pool.stuck,
+                added=core.added,
+                done=core.done,
+                failed=core.failed,
+                retried=core.retried,
+                dropped=core.dropped,
+                panicked=core.panicked,
+            )
+
+    def cancel(self, envelope: Envelope[Any]) -> bool:
+        """Take an envelope (or what has its key) out for good; was it there?
+
+        A running one has its context cancelled and is finished after this run.
+        """
+        _check_envelope(envelope)
+        with self._lock:
+            found, run = self._core.cancel(envelope)
+        if run is not None:
+            run.cancel("the envelope was cancelled")
+        self._let_go()
+        return found
+
+    def pause(self) -> None:
+        """Start no more envelopes; what runs goes on, and sending too."""
+        with self._lock:
+            self._core.pause()
+        self._let_go()
+
+    def resume(self) -> None:
+        """Go on after a pause."""
+        with self._lock:
+            self._core.resume()
+            self._wake()
+
+    def allow(self, type: str) -> bool:
+        """Take a type off the blacklist; was it on it?"""
+        with self._lock:
+            return self._core.allow(type)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._name!r}: {self.state.value}, {self.occupied} envelopes>"
+
+    # What a driver adds. Methods marked * are called with the lock held.
+
+    def _hire(self) -> None:
+        """* Start the workers."""
+        raise NotImplementedError
+
+    def _set_alarm(self) -> None:
+        """* See to it that somebody looks when the next envelope comes due."""
+        raise NotImplementedError
+
+    def _closed(self) -> None:
+        """* The last worker has ended."""
+        raise NotImplementedError
+
+    def _wake(self) -> None:
+        """* See to it that what is ready and what comes due is taken."""
+        if self._pool.idle:
+            self._pool.wake()
+            self._set_alarm()
+
+    def _rest(self, worker: W) -> bool:
+        """* A worker has nothing to take: it lies down (True) or ends."""
+        stays = self._pool.rest(worker)
+        if stays:
+            self._set_alarm()
+        elif not self._pool.workers:
+            self._closed()
+        return stays
+
+    def _dismiss(self) -> None:
+        """* After the state has changed: send home who sleeps."""
+        had_workers = bool(self._pool.workers)
+        self._pool.dismiss()
+        if had_workers and not self._pool.workers:
+            self._closed()
+
+    # Sending
+
+    def _entries(self, envelopes: tuple[Envelope[Any], ...], delay: Seconds) -> list[Entry]:
+        """The arguments of a send, checked; BadFieldsError before anything is changed."""
+        seconds = duration("delay", delay)
+        for envelope in envelopes:
+            self._check_sendable(envelope)
+        now = self._now()
+        due = now + seconds if seconds else None
+        return [self._entry(envelope, now, due) for envelope in envelopes]
+
+    def _check_sendable(self, envelope: Envelope[Any]) -> None:
+        _check_envelope(envelope)
+
+    def _entry(self, envelope: Envelope[Any], now: float, due: float | None) -> Entry:
+        schedule = envelope.schedule
+        if schedule is None:
+            return Entry(envelope, due, due)
+        wall = self._clock.wall()
+        if due is not None:
+            now, wall = due, wall + timedelta(seconds=due - now)
+        first, beat = schedule.first_due(now, wall)
+        return Entry(envelope, first, due, beat)
+
+    def _try_send(self, entries: list[Entry], ring: Ring) -> bool:
+        """* Admit them if it is this sender's turn and there is room."""
+        try:
+            self._core.check(entries)
+        except CapacityExceededError as error:
+            if error.needed > error.capacity:
+                raise
+            return False
+        if self._senders[0] is not ring:
+            return False
+        self._add(entries)
+        return True
+
+    def _add(self, entries: list[Entry]) -> None:
+        """* Admit all, or raise why not."""
+        self._core.add(entries, self._now())
+        self._wake()
+
+    # Running
+
+    def _steps(self, run: Run, invoke: Invoker) -> Generator[Call, Any, Outcome]:
+        """The calls of a whole run, with the stamps around the innermost."""
+        handling = run.envelope._handling or PLAIN
+        stamped = compose(self._stamps + handling.stamps, invoke)
+        return steps(run, handling, stamped, self._budget, self._now)
+
+    def _report(self, run: Run, error: BaseException | None) -> Generator[Call, Any, Outcome]:
+        """The calls that are left after a bare call of `invoke`."""
+        handling = run.envelope._handling or PLAIN
+        ending = Ending.SUCCESS if error is None else classify(error)
+        return report(run, handling, ending, error, self._budget, self._now, [])
+
+    def _judge(self, run: Run, outcome: Outcome) -> Judgement:
+        """What follows a run, and when; logs how it ended."""
+        envelope = run.envelope
+        schedule = (envelope._handling or PLAIN).schedule
+        verdict = VERDICTS[outcome.ending, Mode.ONCE if schedule is None else self._mode, outcome.choice]
+        now, due, beat = self._now(), None, None
+        if verdict.next is Next.TICK and schedule is not None:
+            due, beat = schedule.next_due(now, self._clock.wall(), self._core.beat(envelope))
+        elif verdict.next is Next.BACKOFF:
+            due = now + self._backoff(envelope)
+        elif verdict.next is Next.AFTER and outcome.decision is not None:
+            due = now + outcome.decision.seconds
+        elif verdict.next is Next.NOW:
+            due = now
+        else:
+            abandon(envelope)
+        if self._mode is Mode.BACKOFF and (due is None or not verdict.failed):
+            self._limiter.forget(identity_of(envelope))
+        if outcome.error is not None or outcome.notes:
+            log_outcome(self._name, run, outcome, verdict)
+        return verdict, due, beat
+
+    def _backoff(self, envelope: Envelope[Any]) -> float:
+        try:
+            return duration("limiter", self._limiter.when(identity_of(envelope)))
+        except Exception as error:
+            log(logging.ERROR, self._name, f"limiter raised, the interval is used: {describe(error)}", error)
+            return envelope.interval
+
+    def _let_go(self) -> None:
+        """Cancel the futures of what was dropped, and tell who waits for room or quiet."""
+        with self._lock:
+            leavers, self._core.leavers = self._core.leavers, []
+            rings = self._changed()
+        for envelope in leavers:
+            abandon(envelope)
+            if self._mode is Mode.BACKOFF:
+                self._limiter.forget(identity_of(envelope))
+        ring_all(rings)
+
+    # Starting and ending
+
+    def _try_start(self, _: Ring) -> bool:
+        """* Start, if the state allows it; False: wait for the end of the stop."""
+        if self._parent is not None and self._parent.done and self.state is not QueueState.TERMINATED:
+            raise Cancelled("the parent context was cancelled: the queue cannot start")
+        was_running = self.state is QueueState.RUNNING
+        if self._core.apply(Event.START):
+            if not was_running:
+                self._hire()
+                self._wake()
+            return True
+        if self.state is QueueState.TERMINATED:
+            raise QueueTerminatedError(f"queue {self._name!r} was terminated and never starts again")
+        if inside.get() is self:
+            raise RuntimeError("start() from inside an envelope, while the queue stops, would wait for itself")
+        return False
+
+    def _begin_stop(self, *, drains: bool, keeps: bool, event: Event = Event.STOP) -> list[Run]:
+        """Have the workers end, `_has_ended` tells when they have; returns what runs."""
+        with self._lock:
+            self._core.stop(event, drains=drains, keeps=keeps, now=self._now())
+            runs = self._core.runs()
+            self._dismiss()
+            rings = self._all_waiters()
+        ring_all(rings)
+        self._let_go()
+        return runs
+
+    def _begin_terminate(self) -> list[Envelope[Any]]:
+        with self._lock:
+            unrun = self._core.terminate()
+            runs = self._core.runs()
+            self._dismiss()
+            rings = self._all_waiters()
+        if self._parent is not None:
+            self._parent._unsubscribe(self._on_cancel)
+        for run in runs:
+            run.cancel("the queue was terminated")
+        ring_all(rings)
+        for envelope in unrun:
+            abandon(envelope)
+        return unrun
+
+    def _parent_cancelled(self) -> None:
+        for run in self._begin_stop(drains=False, keeps=True, event=Event.PARENT_CANCELLED):
+            run.cancel("the parent context was cancelled")
+
+    def _has_ended(self, _: Ring | None = None) -> bool:
+        """* Have all workers ended?"""
+        return not self._pool.workers
+
+    # Waiting, for both queues: one sleeps between two steps, the other awaits
+
+    def _waiting_for(
+        self, attempt: Callable[[Ring], bool], waiters: deque[Ring], ring: Ring
+    ) -> Generator[None, None, None]:
+        """Yield, to be resumed after a ring, until the attempt (made with the lock held) succeeds."""
+        with self._lock:
+            waiters.append(ring)
+        try:
+            while True:
+                with self._lock:
+                    if attempt(ring):
+                        return
+                yield
+        finally:
+            with self._lock:
+                waiters.remove(ring)
+                rings = self._changed()
+            ring_all(rings)
+
+    def _changed(self) -> list[Ring]:
+        """* Who is to be told of a change: the first who waits for room, all who wait for quiet or the end."""
+        rings = [self._senders[0]] if self._senders else []
+        if self._joiners and self._is_quiet():
+            rings += self._joiners
+        if self._enders and self._has_ended():
+            rings += self._enders
+        return rings
+
+    def _is_quiet(self, _: Ring | None = None) -> bool:
+        """* Is nothing ready or running?"""
+        return self._core.ready == 0 and self._core.running == 0
+
+    def _all_waiters(self) -> list[Ring]:
+        """* Everybody who waits for anything."""
+        return [*self._senders, *self._joiners, *self._enders]
+
+
+def ring_all(rings: Iterable[Ring]) -> None:
+    """Wake them; called when the lock is not held."""
+    for ring in rings:
+        ring()
+
+
+def _expect(option: str, value: object, is_right: bool, expected: str) -> None:
+    if not is_right:
+        raise BadFieldsError(f"{option} must be {expected}, got {value!r}")
+
+
+def _check_envelope(envelope: object) -> None:
+    if not isinstance(envelope, Envelope):
+        raise BadFieldsError(f"envelope must be an Envelope, got {envelope!r}")
+
+
+def _weakly(method: Callable[[], None]) -> Callable[[], None]:
+    """A call of the method that does not keep its object alive."""
+    reference = WeakMethod(method)
+
+    def call() -> None:
+        target = reference()
+        if target is not None:
+            target()
+
+    return call

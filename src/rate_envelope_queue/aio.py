@@ -1,0 +1,457 @@
+"""AsyncRateEnvelopeQueue: the queue on asyncio.
+
+The workers are tasks of one event loop, so the core needs no lock. There is one alarm for the nearest
+due time or deadline, and one timer as insurance against a lost wake-up. Sync `invoke`s run in threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
+from contextvars import copy_context
+from functools import partial
+from math import inf
+from time import monotonic
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, overload
+
+from ._checks import Seconds, duration, is_awaitable
+from ._driver import INSURANCE, Driver, Judgement, Ring, inside, ring_all
+from .core.lifecycle import QueueState
+from .core.pool import Worker
+from .core.run import SUCCEEDED, Run
+from .core.verdict import VERDICTS, Ending, Mode
+from .envelope import Envelope, is_coroutine_function
+from .errors import Cancelled, QueueNotRunningError
+from .futures import Work, submitted
+
+if TYPE_CHECKING:
+    from collections import deque
+    from collections.abc import Awaitable, Callable, Coroutine, Generator
+
+    from .clock import Alarm
+    from .context import Context
+    from .core.run import Call, Outcome
+    from .envelope import Invoker
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_NO_DELAY = 0
+_TURN = 64
+"""Envelopes a worker runs before it lets the loop do something else, even if none of them awaited."""
+_FINISHED: Judgement = (VERDICTS[Ending.SUCCESS, Mode.ONCE, None], None, None)
+_MANY_THREADS = 10_000  # Why: a thread is made only when none is idle, so the workers are the bound
+
+
+class _Worker(Worker):
+    """A worker task, and how to break off what it awaits."""
+
+    __slots__ = ("bell", "is_interrupted", "limit_at", "queue", "task")
+
+    task: asyncio.Task[None]
+    bell: asyncio.Future[None]  # what it sleeps on
+
+    def __init__(self, queue: AsyncRateEnvelopeQueue) -> None:
+        super().__init__()
+        self.queue = queue
+        self.limit_at = inf  # when what it awaits is broken off
+        self.is_interrupted = False  # was its task cancelled by us?
+
+    def ring(self) -> None:
+        if not self.bell.done():
+            self.bell.set_result(None)
+
+    def interrupt(self, run: Run) -> None:
+        """Break the run off, if it is still under way; from any thread."""
+        # Why through the loop: by then the worker is suspended in the run, or has ended it.
+        self.queue._in_loop(partial(self.break_off, run))
+
+    def break_off(self, run: Run | None) -> None:
+        if self.run is run is not None and not self.is_interrupted:
+            self.is_interrupted = True
+            self.task.cancel()
+
+    async def within(self, context: Context, awaitable: Awaitable[T]) -> T:
+        """Await it, but break it off when the context is done."""
+        outer = self.limit_at
+        if context._until < outer:
+            self.limit_at = context._until
+            self.queue._arm(context._until)
+        try:
+            return await awaitable
+        except asyncio.CancelledError as error:
+            raise self.explain(error, context) from None
+        finally:
+            self.limit_at = outer
+            self.recover()
+
+    def explain(self, error: BaseException, context: Context) -> BaseException:
+        """What a cancellation means: the context is done, somebody cancelled this task, or user code raised it."""
+        is_ours = self.recover()
+        if not isinstance(error, asyncio.CancelledError):
+            return error
+        if is_ours:
+            return context.error or Cancelled("the run was cancelled")
+        if self.task.cancelling():
+            self.queue._lose(self)
+            return Cancelled("the task of the worker was cancelled")
+        return Cancelled("the run raised CancelledError").with_traceback(error.__traceback__)
+
+    def recover(self) -> bool:
+        """Take our own cancellation back; was there one?"""
+        if not self.is_interrupted:
+            return False
+        self.is_interrupted = False
+        self.task.uncancel()
+        return True
+
+
+class AsyncRateEnvelopeQueue(Driver[_Worker]):
+    """A queue of envelopes with a fixed pool of worker tasks, on one event loop at a time."""
+
+    _loop: asyncio.AbstractEventLoop
+
+    def __init__(self, name: str, **options: Any) -> None:
+        self._lock = nullcontext()
+        self._alarm: Alarm | None = None
+        self._alarm_at = inf
+        self._insurance: asyncio.TimerHandle | None = None
+        self._threads: ThreadPoolExecutor | None = None  # for sync invokes; made when the first one runs
+        super().__init__(name, **options)
+
+    async def start(self) -> None:
+        """Start the workers; what was sent before runs first, in order. A running queue goes on as it is."""
+        await self._wait(self._try_start, self._enders, None)
+
+    async def send(
+        self,
+        *envelopes: Envelope[Any],
+        delay: Seconds = _NO_DELAY,
+        block: bool = False,
+        timeout: Seconds | None = None,
+    ) -> None:
+        """Admit all envelopes, or none and say why; with `block`, wait for room until the timeout is over."""
+        limit = None if timeout is None else duration("timeout", timeout)
+        if block:
+            entries = self._entries(envelopes, delay)
+            if await self._wait(partial(self._try_send, entries), self._senders, limit):
+                return
+        self.send_nowait(*envelopes, delay=delay)
+
+    def send_nowait(self, *envelopes: Envelope[Any], delay: Seconds = _NO_DELAY) -> None:
+        """`send` without waiting, as a plain call."""
+        if delay is _NO_DELAY and len(envelopes) == 1:
+            envelope = envelopes[0]
+            if envelope.__class__ is Envelope:
+                core = self._core
+                if self._places.get(envelope).__class__ is float and not core.is_stingy:
+                    return  # it waits already: nothing changes
+                handling = envelope._handling
+                if handling is None or handling.schedule is None:
+                    core.add_one(envelope, self._now())
+                    if self._pool.idle and not self._pool.is_waking:
+                        self._wake()
+                    return
+        self._add(self._entries(envelopes, delay))
+
+    def send_threadsafe(self, *envelopes: Envelope[Any], delay: Seconds = _NO_DELAY) -> Future[None]:
+        """`send` from another thread; the future has its outcome."""
+        if not self._pool.workers:
+            raise QueueNotRunningError(f"queue {self._name!r} runs on no event loop: start it first")
+        return asyncio.run_coroutine_threadsafe(self.send(*envelopes, delay=delay), self._loop)
+
+    async def stop(self, timeout: Seconds | None = None, *, keep_waiting: bool = True) -> bool:
+        """Stop as the queue's stop mode says; have all workers ended?
+
+        What waits stays for the next start, or is dropped with `keep_waiting=False`. From inside an
+        envelope it begins the stop and returns False.
+        """
+        limit = None if timeout is None else duration("timeout", timeout)
+        self._begin_stop(drains=self._drains, keeps=keep_waiting)
+        if inside.get() is self:
+            return False
+        return await self._wait(self._has_ended, self._enders, limit if self._waiting else 0)
+
+    async def terminate(self) -> list[Envelope[Any]]:
+        """End the queue for good, without waiting for what runs; returns the envelopes that will never run."""
+        return self._begin_terminate()
+
+    async def join(self, timeout: Seconds | None = None) -> bool:
+        """Wait until nothing is ready or running; False when the timeout is over before."""
+        if inside.get() is self:
+            raise RuntimeError("join() from inside an envelope would wait for itself")
+        limit = None if timeout is None else duration("timeout", timeout)
+        return await self._wait(self._is_quiet, self._joiners, limit)
+
+    @overload
+    def submit(
+        self, fn: Callable[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs
+    ) -> asyncio.Future[T]: ...
+    @overload
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]: ...
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> asyncio.Future[Any]:
+        """Run `fn(*args, **kwargs)` in the queue, a plain function in a thread; its result is the future's.
+
+        Cancelling the future takes the call out of the queue, or breaks it off.
+        """
+        call = fn if is_coroutine_function("fn", fn) else partial(self._in_thread, fn)
+        work = _AsyncWork(call, args, kwargs, asyncio.get_running_loop().create_future())
+        envelope = submitted(work, is_async=True)
+        self.send_nowait(envelope)
+        work.future.add_done_callback(lambda future: future.cancelled() and self.cancel(envelope))
+        return work.future
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    # Waiting and waking
+
+    async def _wait(
+        self, attempt: Callable[[Ring], bool], waiters: deque[Ring], timeout: float | None
+    ) -> bool:
+        """Wait until the attempt succeeds; False when the timeout is over before."""
+        until = inf if timeout is None else monotonic() + timeout
+        bell = asyncio.Event()
+        sleeping = self._waiting_for(attempt, waiters, bell.set)
+        try:
+            for _ in sleeping:
+                remaining = until - monotonic()
+                if remaining <= 0:
+                    return False
+                try:
+                    async with asyncio.timeout(None if until == inf else remaining):
+                        await bell.wait()
+                except TimeoutError:
+                    pass  # one more attempt
+                bell.clear()
+        finally:
+            sleeping.close()
+        return True
+
+    def _hire(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        for _ in range(self._workers):
+            self._hire_one()
+        self._insurance = self._loop.call_later(INSURANCE, self._look_again)
+
+    def _hire_one(self) -> None:
+        worker = _Worker(self)
+        self._pool.workers.append(worker)
+        name = f"{self._name}-worker-{len(self._pool.workers)}"
+        worker.task = self._loop.create_task(self._work(worker), name=name)
+
+    def _closed(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        if self._insurance is not None:
+            self._insurance.cancel()
+        if self._threads is not None:
+            self._threads.shutdown()  # no wait: every call in it has returned
+        self._alarm = self._insurance = self._threads = None
+        self._alarm_at = inf
+
+    def _lose(self, worker: _Worker) -> None:
+        """Somebody cancelled a worker's task, as a closing loop does: stop, and keep what waits."""
+        worker.is_dismissed = True
+        self._begin_stop(drains=False, keeps=True)
+
+    def _parent_cancelled(self) -> None:
+        self._in_loop(super()._parent_cancelled)
+
+    def _in_loop(self, callback: Callable[[], None]) -> None:
+        """Have the queue's loop call back, or call at once where it has none."""
+        if not self._pool.workers:
+            callback()
+        elif asyncio._get_running_loop() is self._loop:
+            self._loop.call_soon(callback)
+        else:
+            self._loop.call_soon_threadsafe(callback)
+
+    # Alarms
+
+    def _set_alarm(self) -> None:
+        self._arm(self._core.next_due)
+
+    def _arm(self, when: float) -> None:
+        """See to it that the alarm rings by then."""
+        if when < self._alarm_at:
+            if self._alarm is not None:
+                self._alarm.cancel()
+            self._alarm_at = max(when, self._now() + self._clock.tick)
+            self._alarm = self._clock.call_at(self._loop, self._alarm_at, self._ring_alarm)
+
+    def _ring_alarm(self) -> None:
+        """Wake a worker for what has come due, break off what overruns, and set the next alarm."""
+        self._alarm, self._alarm_at = None, inf
+        now, next_limit = self._now(), inf
+        for worker in self._pool.workers:
+            if worker.limit_at <= now:
+                worker.limit_at = inf
+                worker.break_off(worker.run)
+            next_limit = min(next_limit, worker.limit_at)
+        self._core.promote(now)
+        self._pool.is_waking = False  # the insurance: if a wake-up was lost, this is another
+        self._wake()
+        self._arm(next_limit)
+
+    def _look_again(self) -> None:
+        self._insurance = self._loop.call_later(INSURANCE, self._look_again)
+        self._ring_alarm()
+
+    # The workers
+
+    async def _work(self, me: _Worker) -> None:
+        """A worker: settle, take and run, until there is nothing left to take and the queue stops."""
+        inside.set(self)
+        core, pool, now_of = self._core, self._pool, self._now
+        run: Run | None = None
+        judged: Judgement | None = None
+        turn = 0
+        while True:
+            now = now_of()
+            if turn == _TURN and judged is None:
+                judged = _FINISHED  # so that it is settled before the loop has its turn
+            if judged is not None and run is not None:
+                core.settle(run, *judged, now)
+                run = me.run = judged = None
+            if turn == _TURN:
+                turn = 0
+                await self._breathe(me)
+                now = now_of()
+            run = me.run = None if me.is_dismissed else core.take(now, run)
+            stays = run is not None or self._rest(me)
+            if pool.idle and not pool.is_waking:
+                self._wake()
+            if core.leavers:
+                self._let_go()
+            if self._senders or self._joiners or self._enders:
+                ring_all(self._changed())
+            if run is None:
+                turn = 0
+                if stays and await self._sleep(me):
+                    continue
+                break
+            turn += 1
+            run.worker = me
+            envelope = run.envelope
+            handling = envelope._handling
+            if self._stamps or (handling is not None and handling.is_staged):
+                calls = self._steps(run, self._innermost(envelope))
+                judged = self._judge(run, await self._drive(me, calls))
+                continue
+            # Why apart: a bare call needs no generator, and most envelopes are no more.
+            try:
+                if envelope._is_async:
+                    await envelope._invoke(run, envelope)
+                else:
+                    await self._in_thread(envelope._invoke, run, envelope)
+            except BaseException as error:
+                calls = self._report(run, me.explain(error, run))
+                judged = self._judge(run, await self._drive(me, calls))
+            else:
+                if run._cancelled is not None:
+                    me.recover()
+                    judged = self._judge(run, await self._drive(me, self._report(run, None)))
+                elif me.is_dismissed or (handling is not None and handling.schedule is not None):
+                    judged = self._judge(run, SUCCEEDED)
+
+    async def _sleep(self, me: _Worker) -> bool:
+        """Until it is woken to work (True) or sent home."""
+        me.bell = self._loop.create_future()
+        try:
+            await me.bell
+        except asyncio.CancelledError:
+            self._lose(me)
+            return me in self._pool.workers
+        self._pool.is_waking = False
+        return not me.is_dismissed
+
+    async def _breathe(self, me: _Worker) -> None:
+        """Let the loop do something else."""
+        try:
+            await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            self._lose(me)
+
+    async def _drive(self, me: _Worker, calls: Generator[Call, Any, Outcome]) -> Outcome:
+        """Make the calls of a run."""
+        try:
+            function, args = next(calls)
+            while True:
+                try:
+                    result = function(*args)
+                    if is_awaitable(result):
+                        result = await me.within(args[0], result)
+                except BaseException as error:
+                    function, args = calls.throw(error)
+                else:
+                    function, args = calls.send(result)
+        except StopIteration as end:
+            outcome: Outcome = end.value
+            return outcome
+
+    def _innermost(self, envelope: Envelope[Any]) -> Invoker:
+        """The call that the stamps surround: it returns an awaitable, also for a sync `invoke`."""
+        if is_coroutine_function("invoke", envelope._invoke):
+            return envelope._invoke
+        return partial(self._in_thread, envelope._invoke)
+
+    async def _in_thread(self, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Call it in a thread and wait until it has returned, also when the run is broken off meanwhile."""
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(_MANY_THREADS, thread_name_prefix=f"{self._name}-thread")
+        future = self._loop.run_in_executor(
+            self._threads, copy_context().run, _capture, partial(call, *args, **kwargs)
+        )
+        lost: asyncio.CancelledError | None = None
+        while not future.done():
+            try:
+                await asyncio.wait((future,))
+            except asyncio.CancelledError as error:
+                lost = self._stay(error)
+        result, raised = future.result()
+        if raised is not None:
+            raise raised
+        if lost is not None:
+            raise lost
+        return await result if is_awaitable(result) else result
+
+    def _stay(self, error: asyncio.CancelledError) -> asyncio.CancelledError | None:
+        """A call in a thread cannot be broken off: replace its worker if it overruns, and pass on who else cancelled it."""
+        task = asyncio.current_task()
+        for worker in self._pool.workers:
+            if worker.task is task and worker.is_interrupted:
+                if self._replace_stuck and worker.run is not None and worker.run._until <= self._now():
+                    worker.is_stuck = worker.is_dismissed = True
+                    self._hire_one()
+                return None
+        return error
+
+
+def _capture(call: Callable[[], T]) -> tuple[T | None, BaseException | None]:
+    """The result or the exception, as values. Why: asyncio's futures cannot carry every exception."""
+    try:
+        return call(), None
+    except BaseException as error:
+        return None, error
+
+
+class _AsyncWork(Work):
+    """Submitted work: the future is one of the loop."""
+
+    __slots__ = ()
+
+    future: asyncio.Future[Any]
+
+    async def __call__(self, ctx: Context, envelope: Envelope[Any]) -> None:
+        if self.future.done():
+            return
+        # What it raises, and why it was broken off, the future is told by the failure hook.
+        result = await self.call(*self.args, **self.kwargs)
+        if not self.future.done():
+            self.future.set_result(result)

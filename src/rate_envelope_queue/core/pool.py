@@ -1,0 +1,79 @@
+"""Pool: which workers there are, which of them sleep, and whom to wake. The driver says how.
+
+A worker is woken only when there is something to run and no other has been woken that has not looked yet; one
+that finds more than it takes wakes the next. So a burst wakes one worker at a time, and costs few switches.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from .lifecycle import Event, QueueState
+
+if TYPE_CHECKING:
+    from .run import Run
+    from .workqueue import WorkQueue
+
+
+class Worker:
+    """One worker: what it runs, and whether it may take more."""
+
+    __slots__ = ("is_dismissed", "is_stuck", "run")
+
+    def __init__(self) -> None:
+        self.run: Run | None = None
+        self.is_dismissed = False  # it takes nothing more
+        self.is_stuck = False  # it was replaced while it ran
+
+    def ring(self) -> None:
+        """Wake it."""
+        raise NotImplementedError
+
+
+W = TypeVar("W", bound=Worker)
+
+
+class Pool(Generic[W]):
+    """The workers of one queue. Not thread-safe: the driver holds its lock."""
+
+    __slots__ = ("_queue", "idle", "is_waking", "workers")
+
+    def __init__(self, queue: WorkQueue) -> None:
+        self._queue = queue
+        self.workers: list[W] = []  # all that have not ended
+        self.idle: list[W] = []  # of these, asleep; the last fell asleep last
+        self.is_waking = False  # was one woken that has not looked yet?
+
+    @property
+    def stuck(self) -> int:
+        """How many were replaced and still run."""
+        return sum(worker.is_stuck for worker in self.workers)
+
+    def wake(self) -> None:
+        """Wake a worker, if one sleeps and there is work for it."""
+        if self.idle and not self.is_waking and self._queue.has_work:
+            self.is_waking = True
+            self.idle.pop().ring()
+
+    def rest(self, worker: W) -> bool:
+        """A worker has nothing to take: it lies down (True), or it ends because the queue does."""
+        if worker.is_dismissed or self._is_over():
+            self.workers.remove(worker)
+            self.dismiss()
+            return False
+        self.idle.append(worker)
+        return True
+
+    def dismiss(self) -> None:
+        """Send home who sleeps, once there is no more to do; the last one ends the stop."""
+        if self._is_over():
+            for worker in self.idle:
+                self.workers.remove(worker)
+                worker.is_dismissed = True
+                worker.ring()
+            self.idle.clear()
+            if not self.workers:
+                self._queue.apply(Event.ENDED)
+
+    def _is_over(self) -> bool:
+        return self._queue.state is not QueueState.RUNNING and not self._queue.has_work

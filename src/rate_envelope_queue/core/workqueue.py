@@ -1,0 +1,421 @@
+"""WorkQueue: who is in the queue, and where. Capacity, deduplication, delay, lifecycle and the counters.
+
+The whole state is three collections. `_places` has one entry for each envelope in the queue and says
+where it is: a number, ready since then; a Due, delayed until then; a Run, running. `_line` orders the
+ready ones, `_agenda` the delayed ones. What is occupied, ready, delayed and running is derived from
+them, so that no count can leak.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from math import inf
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..envelope import Envelope
+from ..errors import CapacityExceededError, EnvelopeBlacklistedError
+from ..metrics import BATCH, Histogram
+from .agenda import Agenda, Due
+from .lifecycle import REFUSES, TRANSITIONS, Event, QueueState
+from .line import Line
+from .run import Run
+from .verdict import VERDICTS, Ending, Mode, Verdict
+
+if TYPE_CHECKING:
+    from ..clock import Clock
+    from ..schedule import Beat
+
+_FEW = 64
+
+
+class Entry(NamedTuple):
+    """An envelope to admit, and when it is to run: as a newcomer, or one that is in the queue already."""
+
+    envelope: Envelope[Any]
+    first_due: float | None = None
+    due: float | None = None
+    beat: Beat = None
+
+
+class WorkQueue:
+    """Ready, running and delayed envelopes of one queue. Not thread-safe: the driver holds its lock."""
+
+    __slots__ = (
+        "_agenda",
+        "_beats",
+        "_clock",
+        "_drains",
+        "_failures",
+        "_gone",
+        "_keeps",
+        "_line",
+        "_ordinary",
+        "_places",
+        "_room",
+        "_wait_batch",
+        "_waits",
+        "_work_batch",
+        "_works",
+        "added",
+        "blacklist",
+        "capacity",
+        "done",
+        "dropped",
+        "failed",
+        "is_dispatching",
+        "is_paused",
+        "is_stingy",
+        "leavers",
+        "panicked",
+        "retried",
+        "state",
+    )
+
+    def __init__(self, *, capacity: int, clock: Clock, metrics: bool = True) -> None:
+        self.capacity = capacity
+        self._room = capacity or inf
+        self._clock = clock  # handed on to the contexts, never asked
+        self._places: dict[Hashable, float | Due | Run] = {}
+        self._line = Line()
+        self._ordinary = self._line.ordinary
+        self._gone: set[Hashable] = set()  # cancelled while ready, still in the line; none has a ready place
+        self._agenda = Agenda()
+        self._failures: dict[Hashable, int] = {}  # failures in a row of what will run again; no zeros
+        self._beats: dict[Hashable, Beat] = {}  # what a schedule remembers between two ticks
+        self.blacklist: set[str] = set()
+        self.state = QueueState.INIT
+        self.is_paused = False
+        self._drains = True  # does this stop run what is ready?
+        self._keeps = True  # does what waits survive this stop?
+        self.is_dispatching = False
+        self.is_stingy = False  # may a send be refused for the state or the blacklist?
+        self.leavers: list[Envelope[Any]] = []
+        """What was dropped, until the driver has let it go."""
+        self._waits, self._works = (Histogram(), Histogram()) if metrics else (None, None)
+        self._wait_batch = self._waits.batch if self._waits is not None else None
+        self._work_batch = self._works.batch if self._works is not None else None
+        self.added = self.done = self.failed = self.retried = self.dropped = self.panicked = 0
+
+    # -- what is there
+
+    @property
+    def occupied(self) -> int:
+        return len(self._places)
+
+    @property
+    def ready(self) -> int:
+        return len(self._line) - len(self._gone)
+
+    @property
+    def delayed(self) -> int:
+        return len(self._agenda)
+
+    @property
+    def running(self) -> int:
+        return len(self._places) - self.ready - len(self._agenda)
+
+    @property
+    def next_due(self) -> float:
+        """When the next delayed envelope becomes ready; infinity if none will by itself."""
+        return self._agenda.next_at
+
+    def runs(self) -> list[Run]:
+        """What runs right now."""
+        return [place for place in self._places.values() if isinstance(place, Run)]
+
+    # -- lifecycle
+
+    def apply(self, event: Event) -> bool:
+        """Follow the transition table; False, and nothing changed, where it has no row."""
+        after = TRANSITIONS.get((self.state, event))
+        if after is None:
+            return False
+        self.state = after
+        if event is Event.START:
+            self._keeps = True
+        self._changed()
+        return True
+
+    def stop(self, event: Event, *, drains: bool, keeps: bool, now: float) -> None:
+        """Begin to stop. Called again while stopping, it can only make it stricter."""
+        if self.state is QueueState.RUNNING:
+            self._drains, self._keeps = drains, keeps
+            self.promote(now)
+        elif self.state is QueueState.STOPPING:
+            self._drains, self._keeps = self._drains and drains, self._keeps and keeps
+        self.apply(event)
+        self._drop_leftovers()
+
+    def terminate(self) -> list[Envelope[Any]]:
+        """End for good; returns what will never run."""
+        self.apply(Event.TERMINATE)
+        unrun = [*self._ready_envelopes(), *self._agenda]
+        for run in self.runs():
+            if run.again is not None:
+                unrun.append(run.again[0])
+                run.again = None
+        runs = {identity_of(run.envelope): run for run in self.runs()}
+        self._places.clear()
+        self._places.update(runs)
+        self._line.keep(lambda _: False)
+        self._gone.clear()
+        self._agenda = Agenda()
+        self._failures.clear()
+        self._beats.clear()
+        return unrun
+
+    def pause(self) -> None:
+        """Start nothing; a stop under way does not wait for what is ready."""
+        self.is_paused = True
+        self._changed()
+        self._drop_leftovers()
+
+    def resume(self) -> None:
+        self.is_paused = False
+        self._changed()
+
+    @property
+    def has_work(self) -> bool:
+        """Is there anything that may be run?"""
+        return self.is_dispatching and self.ready > 0
+
+    def _changed(self) -> None:
+        self.is_dispatching = not self.is_paused and (
+            self.state is QueueState.RUNNING or (self.state is QueueState.STOPPING and self._drains)
+        )
+        self.is_stingy = self.state in REFUSES or bool(self.blacklist)
+
+    def _drop_leftovers(self) -> None:
+        """Drop what waits and what this stop will not run, if it is not to be kept."""
+        if not self._keeps and self.state is QueueState.STOPPING:
+            self._drop([*self._agenda, *(() if self.is_dispatching else self._ready_envelopes())])
+
+    # -- sending
+
+    def check(self, entries: Iterable[Entry]) -> None:
+        """Raise what refuses this send: the state, then the blacklist, then the capacity."""
+        error = REFUSES.get(self.state)
+        if error is not None:
+            raise error(f"the queue is {self.state.value} and takes no envelopes")
+        for envelope, *_ in entries:
+            if envelope._type in self.blacklist:
+                raise EnvelopeBlacklistedError(envelope._type)
+        if self.capacity:
+            needed = len({identity_of(envelope) for envelope, *_ in entries} - self._places.keys())
+            if needed and len(self._places) + needed > self.capacity:
+                raise CapacityExceededError(capacity=self.capacity, occupied=len(self._places), needed=needed)
+
+    def add(self, entries: Iterable[Entry], now: float) -> None:
+        """Admit all, or none and say why."""
+        self.check(entries)
+        for entry in entries:
+            self._admit(entry, now)
+
+    def add_one(self, envelope: Envelope[Any], now: float) -> None:
+        """`add` of one envelope that is ready at once: the common case, by the shortest way."""
+        identity = envelope if envelope._key is None else envelope._key
+        places = self._places
+        if (
+            identity in places
+            or self.is_stingy
+            or len(places) >= self._room
+            or self._gone
+            or envelope._priority
+        ):
+            self.add((Entry(envelope),), now)
+        else:
+            places[identity] = now
+            self._ordinary.append(envelope)
+            self.added += 1
+
+    def _admit(self, entry: Entry, now: float) -> None:
+        envelope, first_due, due, beat = entry
+        identity = identity_of(envelope)
+        place = self._places.get(identity)
+        if place is None:
+            self.added += 1
+            if beat is not None:
+                self._beats[identity] = beat
+            self._wait_for(identity, envelope, now, first_due)
+        elif isinstance(place, Run):
+            if place.again is None:
+                self.added += 1
+            earlier = now if due is None else due
+            if place.again is not None:
+                earlier = min(earlier, place.again[1])
+            place.again = (envelope, earlier)
+        elif isinstance(place, Due) and (due is None or due < place):
+            first = self._agenda.remove(identity, place)
+            self._wait_for(identity, first, now, due)
+
+    def _wait_for(self, identity: Hashable, envelope: Envelope[Any], now: float, due: float | None) -> None:
+        """Ready at once, or delayed."""
+        if due is not None and due > now:
+            self._delay(identity, envelope, due)
+            return
+        if identity in self._gone:
+            self._sweep()
+        self._places[identity] = now
+        self._line.append(envelope)
+
+    def _delay(self, identity: Hashable, envelope: Envelope[Any], due: float) -> None:
+        at = Due(due)
+        self._places[identity] = at
+        self._agenda.add(identity, envelope, at)
+
+    # -- taking and settling
+
+    def promote(self, now: float) -> None:
+        """Make ready what has come due. A queue that does not run keeps it waiting for the next start."""
+        if now >= self._agenda.next_at and self.state is QueueState.RUNNING:
+            for envelope in self._agenda.pop_due(now):
+                self._wait_for(identity_of(envelope), envelope, now, None)
+
+    def take(self, now: float, finished: Run | None = None) -> Run | None:
+        """The next envelope to run, or None.
+
+        `finished` is a one-off that has just succeeded: it is settled on the way, by the shortest one.
+        """
+        places = self._places
+        if finished is not None:
+            if finished.again is not None or self._failures or self._beats:
+                self.settle(finished, _DONE, None, None, now)
+            else:
+                envelope = finished.envelope
+                del places[envelope if envelope._key is None else envelope._key]
+                self.done += 1
+                if self._work_batch is not None:
+                    self._work_batch.append(now - finished.began_at)
+        if now >= self._agenda.next_at:
+            self.promote(now)
+        if not self.is_dispatching:
+            return None
+        line = self._line if self._line.priorities else self._ordinary
+        while line:
+            envelope = line.popleft()
+            identity = envelope if envelope._key is None else envelope._key
+            if self._gone and identity in self._gone:
+                self._gone.remove(identity)
+                continue
+            if self._wait_batch is not None:
+                self._wait_batch.append(now - places[identity])  # type: ignore[operator]
+                if len(self._wait_batch) == BATCH:
+                    self._fold()
+            attempt = self._failures.get(identity, 0) + 1 if self._failures else 1
+            run = places[identity] = Run(envelope, attempt, now, self._clock)
+            return run
+        return None
+
+    def settle(self, run: Run, verdict: Verdict, due: float | None, beat: Beat, now: float) -> None:
+        """Record how a run ended, and put the envelope where it goes next."""
+        envelope, again = run.envelope, run.again
+        identity = identity_of(envelope)
+        self.done += verdict.done
+        self.failed += verdict.failed
+        self.dropped += verdict.dropped
+        self.panicked += verdict.panicked
+        if self._work_batch is not None:
+            self._work_batch.append(now - run.began_at)
+        if verdict.bans and envelope._type:
+            self._ban(envelope._type)
+        is_banned = envelope._type in self.blacklist
+        if due is not None and (is_banned or run.is_given_up or self.state is QueueState.TERMINATED):
+            self.dropped += self.state is not QueueState.TERMINATED
+            due = None
+        if is_banned and again is not None:
+            self.dropped += 1
+            self.leavers.append(again[0])
+            again = None
+        self._remember(identity, verdict, due, beat)
+        if again is not None:
+            newest, earliest = again
+            self._wait_for(identity, newest, now, earliest if due is None else min(due, earliest))
+        elif due is None:
+            del self._places[identity]
+        elif self.state is QueueState.STOPPING:
+            # Why delayed even if it is due now: a drain runs what was ready, not what was decided meanwhile.
+            self._delay(identity, envelope, due)
+        else:
+            self._wait_for(identity, envelope, now, due)
+        self._drop_leftovers()
+
+    def _remember(self, identity: Hashable, verdict: Verdict, due: float | None, beat: Beat) -> None:
+        """Count failures in a row and keep the beat of what runs again; forget what does not."""
+        if due is None:
+            self._beats.pop(identity, None)
+        else:
+            self.retried += verdict.retried
+            if beat is not None:
+                self._beats[identity] = beat
+        if due is not None and verdict.failed:
+            self._failures[identity] = self._failures.get(identity, 0) + 1
+        else:
+            self._failures.pop(identity, None)
+
+    def _fold(self) -> None:
+        if self._waits is not None and self._works is not None:
+            self._waits.fold()
+            self._works.fold()
+
+    def beat(self, envelope: Envelope[Any]) -> Beat:
+        """What the envelope's schedule remembers."""
+        return self._beats.get(identity_of(envelope))
+
+    # -- taking out
+
+    def cancel(self, envelope: Envelope[Any]) -> tuple[bool, Run | None]:
+        """Take it out for good: was it there, and the run whose context is to be cancelled."""
+        identity = identity_of(envelope)
+        place = self._places.get(identity)
+        if place is None:
+            return False, None
+        if isinstance(place, Run):
+            place.is_given_up = True
+            place.again = None
+            return True, place
+        self._drop((envelope,))
+        return True, None
+
+    def allow(self, type: str) -> bool:
+        """Lift the ban on a type; was there one?"""
+        was_banned = type in self.blacklist
+        self.blacklist.discard(type)
+        self._changed()
+        return was_banned
+
+    def _ban(self, type: str) -> None:
+        self.blacklist.add(type)
+        self._changed()
+        waiting = (*self._ready_envelopes(), *self._agenda)
+        self._drop([envelope for envelope in waiting if envelope._type == type])
+
+    def _drop(self, envelopes: Iterable[Envelope[Any]]) -> None:
+        for envelope in envelopes:
+            identity = identity_of(envelope)
+            place = self._places.pop(identity)
+            if isinstance(place, Due):
+                self._agenda.remove(identity, place)
+            else:
+                self._gone.add(identity)
+            self._failures.pop(identity, None)
+            self._beats.pop(identity, None)
+            self.dropped += 1
+            self.leavers.append(envelope)
+        if len(self._gone) > _FEW and len(self._gone) * 2 > len(self._line):
+            self._sweep()
+
+    def _sweep(self) -> None:
+        """Take those who are gone out of the line."""
+        self._line.keep(lambda envelope: identity_of(envelope) not in self._gone)
+        self._gone.clear()
+
+    def _ready_envelopes(self) -> list[Envelope[Any]]:
+        return [envelope for envelope in self._line if identity_of(envelope) not in self._gone]
+
+
+def identity_of(envelope: Envelope[Any]) -> Hashable:
+    """What makes two sends the same work: the key, or else the object."""
+    return envelope if envelope._key is None else envelope._key
+
+
+_DONE = VERDICTS[Ending.SUCCESS, Mode.ONCE, None]

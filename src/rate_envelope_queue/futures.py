@@ -1,0 +1,93 @@
+"""The work behind `submit`: a call whose result goes into a future.
+
+The envelope of such a call is finished whatever comes of it, and so is its future: with the result, the
+exception, or cancelled when the call was never made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, Protocol
+
+from .decision import Decision, drop
+from .envelope import Envelope, Handling
+
+if TYPE_CHECKING:
+    from .context import Context
+
+
+class AnyFuture(Protocol):
+    """A future of threads or of asyncio."""
+
+    def done(self) -> bool: ...
+    def cancel(self, /) -> bool: ...
+    def set_exception(self, exception: BaseException, /) -> None: ...
+
+
+class Work:
+    """What a submitted envelope invokes."""
+
+    __slots__ = ("args", "call", "future", "kwargs")
+
+    future: Any
+
+    def __init__(
+        self, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], future: AnyFuture
+    ) -> None:
+        self.call = call
+        self.args = args
+        self.kwargs = kwargs
+        self.future = future
+
+
+class ThreadWork(Work):
+    """For the thread queue: the future is a concurrent.futures.Future."""
+
+    __slots__ = ()
+
+    future: Future[Any]
+
+    def __call__(self, ctx: Context, envelope: Envelope[Any]) -> None:
+        future = self.future
+        if not future.set_running_or_notify_cancel():
+            return
+        try:
+            result = self.call(*self.args, **self.kwargs)
+        except BaseException as error:
+            future.set_exception(error)
+            raise
+        future.set_result(result)
+
+
+def abandon(envelope: Envelope[Any]) -> None:
+    """Cancel the future of an envelope that will not run (again), if it has one that waits."""
+    work = envelope._invoke
+    if isinstance(work, Work) and not work.future.done():
+        work.future.cancel()
+        if isinstance(work.future, Future):
+            work.future.set_running_or_notify_cancel()  # tells who waits for it
+
+
+def _tell_future(ctx: Context, envelope: Envelope[Any], error: BaseException) -> Decision:
+    """The failure hook of submitted work: an error that came from around the call goes to the future too."""
+    work = envelope.invoke
+    if isinstance(work, Work) and not work.future.done():
+        work.future.set_exception(error)
+    return drop()
+
+
+SUBMITTED = Handling(failure_hook=_tell_future)
+"""How submitted work is handled: its errors are the future's, and are not logged as a warning."""
+
+
+def submitted(work: Work, *, is_async: bool = False) -> Envelope[None]:
+    """The envelope of submitted work, made without the checks that its parts cannot fail."""
+    envelope: Envelope[None] = Envelope.__new__(Envelope)
+    envelope._invoke = work  # type: ignore[assignment]
+    envelope._id = envelope._key = envelope.payload = None
+    envelope._type = ""
+    envelope._priority = 0
+    envelope._is_async = is_async
+    envelope._handling = SUBMITTED
+    return envelope

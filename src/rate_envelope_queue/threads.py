@@ -1,0 +1,366 @@
+"""RateEnvelopeQueue: the queue on threads.
+
+One lock guards the core. A worker settles what it finished and takes the next under one acquisition. A
+keeper thread has the alarm for what comes due, replaces stuck workers and is the insurance against a
+lost wake-up. All are daemons: a program that ends without `stop()` does not wait for them.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from concurrent.futures import Executor, Future
+from functools import partial
+from math import inf
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
+
+from ._checks import Seconds, duration
+from ._driver import INSURANCE, Driver, Ring, inside, ring_all
+from .clock import Bell
+from .core.lifecycle import QueueState
+from .core.pool import Worker
+from .core.run import SUCCEEDED, Run
+from .envelope import Envelope, is_coroutine_function
+from .errors import BadFieldsError
+from .futures import ThreadWork, submitted
+
+if TYPE_CHECKING:
+    from collections import deque
+    from collections.abc import Callable, Generator
+
+    from ._driver import Judgement
+    from .core.run import Call, Outcome
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_NO_DELAY = 0
+_SPINS = 1000
+
+
+class _Worker(Worker):
+    """A worker thread."""
+
+    __slots__ = ("bell",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bell = Bell()
+
+    def ring(self) -> None:
+        self.bell.ring()
+
+
+class RateEnvelopeQueue(Driver[_Worker], Executor):
+    """A queue of envelopes with a fixed pool of worker threads. It is also an Executor."""
+
+    def __init__(self, name: str, **options: Any) -> None:
+        self._lock: threading.Lock = threading.Lock()
+        self._keeper_bell = Bell()  # a new one for each start
+        self._alarm_at = inf  # when the keeper looks by itself
+        self._threads: list[threading.Thread] = []  # of this start
+        super().__init__(name, **options)
+
+    def start(self) -> None:
+        """Start the workers; what was sent before runs first, in order. A running queue goes on as it is."""
+        self._wait(self._try_start, self._enders, None)
+
+    def send(
+        self,
+        *envelopes: Envelope[Any],
+        delay: Seconds = _NO_DELAY,
+        block: bool = False,
+        timeout: Seconds | None = None,
+    ) -> None:
+        """Admit all envelopes, or none and say why; with `block`, wait for room until the timeout is over."""
+        if delay is _NO_DELAY and not block and len(envelopes) == 1:
+            envelope = envelopes[0]
+            if envelope.__class__ is Envelope:
+                core = self._core
+                if self._places.get(envelope).__class__ is float and not core.is_stingy:
+                    return  # it waits already: nothing changes, so no lock is needed
+                handling = envelope._handling
+                if not envelope._is_async and (handling is None or handling.schedule is None):
+                    if not self._lock.acquire(False):
+                        self._contend()
+                    try:
+                        core.add_one(envelope, self._now())
+                        if self._pool.idle and not self._pool.is_waking:
+                            self._wake()
+                    finally:
+                        self._lock.release()
+                    return
+        limit = None if timeout is None else duration("timeout", timeout)
+        entries = self._entries(envelopes, delay)
+        if block:
+            if self._wait(partial(self._try_send, entries), self._senders, limit):
+                return
+        with self._lock:
+            self._add(entries)
+
+    def stop(self, timeout: Seconds | None = None, *, keep_waiting: bool = True) -> bool:
+        """Stop as the queue's stop mode says; have all workers ended?
+
+        What waits stays for the next start, or is dropped with `keep_waiting=False`. From inside an
+        envelope, or from a signal handler that broke into a call of this queue, it begins the stop
+        and returns False.
+        """
+        limit = None if timeout is None else duration("timeout", timeout)
+        return self._end(drains=self._drains, keeps=keep_waiting, waits=self._waiting, timeout=limit)
+
+    def terminate(self) -> list[Envelope[Any]]:
+        """End the queue for good, without waiting for what runs; returns the envelopes that will never run."""
+        if self._breaks_into_itself():
+            threading.Thread(target=self._begin_terminate, name=f"{self._name}-terminate", daemon=True).start()
+            return []
+        return self._begin_terminate()
+
+    def join(self, timeout: Seconds | None = None) -> bool:
+        """Wait until nothing is ready or running; False when the timeout is over before."""
+        if inside.get() is self:
+            raise RuntimeError("join() from inside an envelope would wait for itself")
+        limit = None if timeout is None else duration("timeout", timeout)
+        return self._wait(self._is_quiet, self._joiners, limit)
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Run `fn(*args, **kwargs)` in the queue; its result is the future's."""
+        if is_coroutine_function("fn", fn):
+            raise BadFieldsError(f"fn is a coroutine function, which needs AsyncRateEnvelopeQueue, got {fn!r}")
+        future: Future[T] = Future()
+        self.send(submitted(ThreadWork(fn, args, kwargs, future)))
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Run what is ready, whatever the stop mode, and terminate; what never started is cancelled."""
+        self._terminates_at_end = True
+        if self._end(drains=not cancel_futures, keeps=True, waits=wait, timeout=None):
+            self._begin_terminate()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    # Waiting and waking
+
+    def _wait(
+        self, attempt: Callable[[Ring], bool], waiters: deque[Ring], timeout: float | None
+    ) -> bool:
+        """Sleep until the attempt succeeds; False when the timeout is over before."""
+        until = inf if timeout is None else monotonic() + timeout
+        bell = Bell()
+        sleeping = self._waiting_for(attempt, waiters, bell.ring)
+        try:
+            for _ in sleeping:
+                remaining = until - monotonic()
+                if remaining <= 0:
+                    return False
+                bell.wait(remaining)
+        finally:
+            sleeping.close()
+        return True
+
+    def _contend(self) -> None:
+        """Get the lock when it is held: let the holder run rather than queue up behind it.
+
+        Why: a thread that is handed the lock while it waits for the interpreter makes all others block on
+        it, and such a convoy never dissolves.
+        """
+        acquire = self._lock.acquire
+        for _ in range(_SPINS):
+            sleep(0)
+            if acquire(False):
+                return
+        acquire()
+
+    def _set_alarm(self) -> None:
+        if self._core.next_due < self._alarm_at:
+            self._keeper_bell.ring()
+
+    def _closed(self) -> None:
+        self._keeper_bell.ring()
+
+    def _hire(self) -> None:
+        self._threads = []
+        for _ in range(self._workers):
+            self._hire_one()
+        self._keeper_bell = Bell()
+        self._start_thread("keeper", self._keep, self._keeper_bell)
+
+    def _hire_one(self) -> None:
+        worker = _Worker()
+        self._pool.workers.append(worker)
+        self._start_thread(f"worker-{len(self._pool.workers)}", self._work, worker)
+
+    def _start_thread(self, role: str, target: Callable[..., None], argument: object) -> None:
+        thread = threading.Thread(target=target, args=(argument,), name=f"{self._name}-{role}", daemon=True)
+        self._threads = [*filter(threading.Thread.is_alive, self._threads), thread]
+        thread.start()
+
+    def _end(self, *, drains: bool, keeps: bool, waits: bool, timeout: float | None) -> bool:
+        """Begin the stop and wait for its end, where that is wanted and possible."""
+        if self._breaks_into_itself():
+            stop = partial(self._begin_stop, drains=drains, keeps=keeps)
+            threading.Thread(target=stop, name=f"{self._name}-stop", daemon=True).start()
+            return False
+        threads = self._threads
+        self._begin_stop(drains=drains, keeps=keeps)
+        if inside.get() is self:
+            return False
+        ended = self._wait(self._has_ended, self._enders, timeout if waits else 0)
+        if ended and waits:
+            for thread in threads:
+                thread.join()
+        return ended
+
+    def _breaks_into_itself(self) -> bool:
+        """Is this a signal handler that interrupted a call of this queue, which may hold the lock?"""
+        frame = sys._getframe(1)
+        while frame is not None:
+            if frame.f_code in _HOLDERS and frame.f_locals.get("self") is self:
+                return True
+            frame = frame.f_back  # type: ignore[assignment]
+        return False
+
+    # The threads
+
+    def _work(self, me: _Worker) -> None:
+        """A worker: settle, take and run, until there is nothing left to take and the queue stops."""
+        inside.set(self)
+        core, pool, lock, now_of = self._core, self._pool, self._lock, self._now
+        run: Run | None = None
+        judged: Judgement | None = None
+        while True:
+            rings: list[Ring] | None = None
+            if not lock.acquire(False):
+                self._contend()
+            try:
+                now = now_of()
+                if judged is not None and run is not None:
+                    core.settle(run, *judged, now)
+                    run = judged = None
+                run = me.run = None if me.is_dismissed else core.take(now, run)
+                stays = run is not None or self._rest(me)
+                if pool.idle and not pool.is_waking:
+                    self._wake()
+                if self._senders or self._joiners or self._enders:
+                    rings = self._changed()
+            finally:
+                lock.release()
+            if core.leavers:
+                self._let_go()
+            if rings:
+                ring_all(rings)
+            if run is None:
+                if stays and self._sleep(me):
+                    continue
+                break
+            envelope = run.envelope
+            handling = envelope._handling
+            if self._stamps or (handling is not None and handling.is_staged):
+                judged = self._judge(run, self._drive(self._steps(run, envelope._invoke)))
+                continue
+            # Why apart: a bare call needs no generator, and most envelopes are no more.
+            try:
+                envelope._invoke(run, envelope)
+            except BaseException as error:
+                judged = self._judge(run, self._drive(self._report(run, error)))
+            else:
+                if run._cancelled is not None:
+                    judged = self._judge(run, self._drive(self._report(run, None)))
+                elif me.is_dismissed or (handling is not None and handling.schedule is not None):
+                    judged = self._judge(run, SUCCEEDED)
+        if self._terminates_at_end and self._core.state is QueueState.STOPPED:
+            self._begin_terminate()
+
+    def _sleep(self, me: _Worker) -> bool:
+        """Until it is woken to work (True) or sent home."""
+        me.bell.wait()
+        # Why without the lock: the worst that a race can do is wake one more.
+        self._pool.is_waking = False
+        return not me.is_dismissed
+
+    def _drive(self, calls: Generator[Call, Any, Outcome]) -> Outcome:
+        """Make the calls of a run."""
+        try:
+            function, args = next(calls)
+            while True:
+                if self._replace_stuck and args[0]._until < self._alarm_at:
+                    self._keeper_bell.ring()
+                try:
+                    result = function(*args)
+                except BaseException as error:
+                    function, args = calls.throw(error)
+                else:
+                    function, args = calls.send(result)
+        except StopIteration as end:
+            outcome: Outcome = end.value
+            return outcome
+
+    def _keep(self, bell: Bell) -> None:
+        """The keeper: wake a worker for what comes due, replace the stuck, and look again after a while."""
+        while True:
+            with self._lock:
+                if self._keeper_bell is not bell or not self._pool.workers:
+                    return
+                now = self._now()
+                self._core.promote(now)
+                self._pool.is_waking = False  # the insurance: if a wake-up was lost, this is another
+                self._alarm_at = -inf  # nobody needs to ring while the lock is held
+                self._wake()
+                self._alarm_at = self._next_alarm(now)
+            self._clock.wait(bell, self._alarm_at, INSURANCE)
+
+    def _next_alarm(self, now: float) -> float:
+        """* When the keeper is needed next. Busy workers see for themselves what comes due."""
+        alarm_at = self._core.next_due if self._pool.idle else inf
+        if self._replace_stuck:
+            alarm_at = min(alarm_at, self._replace_the_stuck(now))
+        return max(alarm_at, now + self._clock.tick)
+
+    def _replace_the_stuck(self, now: float) -> float:
+        """* Hire for each worker that overruns; returns when the next one would."""
+        next_limit = inf
+        for worker in list(self._pool.workers):
+            run = worker.run
+            if run is None or worker.is_stuck:
+                continue
+            limit = run._until if run.report is None else run.report._until
+            if limit > now:
+                next_limit = min(next_limit, limit)
+                continue
+            worker.is_stuck = worker.is_dismissed = True
+            self._hire_one()
+        return next_limit
+
+
+# The calls that may hold the lock when a signal breaks into the main thread.
+_HOLDERS = frozenset(
+    getattr(method, "fget", method).__code__
+    for method in (
+        RateEnvelopeQueue.send,
+        Driver.blacklist,
+        Driver.stats,
+        Driver.cancel,
+        Driver.pause,
+        Driver.resume,
+        Driver.allow,
+        Driver._let_go,
+        Driver._begin_stop,
+        Driver._begin_terminate,
+        Driver._waiting_for,
+    )
+)
+
+
+def simple_drain_queue(name: str, workers: int) -> RateEnvelopeQueue:
+    """A queue that waits and drains when it stops, with room for a million envelopes."""
+    return RateEnvelopeQueue(name, workers=workers, stop_mode="drain", waiting=True, capacity=1_000_000)
+
+
+def simple_stop_queue(name: str, workers: int) -> RateEnvelopeQueue:
+    """A queue that neither waits nor drains when it stops, with room for a million envelopes."""
+    return RateEnvelopeQueue(name, workers=workers, stop_mode="stop", waiting=False, capacity=1_000_000)

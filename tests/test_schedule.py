@@ -1,0 +1,670 @@
+"""Every and Cron, held against a calendar that is walked step by step; no test looks at the real time."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+from bisect import bisect_left, bisect_right
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import cache
+from itertools import pairwise
+from math import inf, nan
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from rate_envelope_queue import schedule as schedule_module
+from rate_envelope_queue.errors import BadFieldsError
+from rate_envelope_queue.schedule import Beat, Cron, Every, Schedule
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
+BERLIN = ZoneInfo("Europe/Berlin")
+ZONES = ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe"]
+YEARS = [2026, 2027]
+MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
+
+
+def until(schedule: Schedule, start: datetime, end: datetime) -> list[datetime]:
+    """All times in (start, end), in UTC: two times of one zone are compared by their wall clocks."""
+    times: list[datetime] = []
+    moment = start
+    while (moment := schedule.next_after(moment).astimezone(UTC)) < end:
+        times.append(moment)
+    return times
+
+
+# The reference: a year of (instant, what the clock on the wall shows), and the rule read off it.
+
+
+@cache
+def year_of(zone: str, year: int) -> tuple[list[tuple[datetime, datetime]], list[datetime]]:
+    """The year by quarter-hours, and by minutes for a day on each side of a change; and the changes."""
+    tz = ZoneInfo(zone)
+    walk: list[tuple[datetime, datetime]] = []
+    changes: list[datetime] = []
+    moment = datetime(year, 1, 1, tzinfo=UTC)
+    while moment.year == year:
+        is_near = (moment - DAY).astimezone(tz).utcoffset() != (moment + 2 * DAY).astimezone(tz).utcoffset()
+        step = MINUTE if is_near else 15 * MINUTE
+        instants = [moment + at * step for at in range(DAY // step)]
+        day = [(instant, instant.astimezone(tz).replace(tzinfo=None)) for instant in instants]
+        changes += [now[0] for last, now in pairwise(walk[-1:] + day) if now[1] - last[1] != now[0] - last[0]]
+        walk += day
+        moment += DAY
+    return walk, changes
+
+
+def daily_by_reference(walk: list[tuple[datetime, datetime]], nominal: list[datetime]) -> list[datetime]:
+    """Each nominal wall time once, at the first instant at which the clock shows it or a later one."""
+    times = []
+    at = 0
+    for moment, wall in walk:
+        if at < len(nominal) and nominal[at] <= wall:
+            times.append(moment)
+            while at < len(nominal) and nominal[at] <= wall:
+                at += 1
+    return times
+
+
+def every_by_reference(
+    walk: list[tuple[datetime, datetime]], shows: Callable[[datetime], bool]
+) -> list[datetime]:
+    """Every instant at which the clock shows such a time."""
+    return [moment for moment, wall in walk if shows(wall)]
+
+
+def nominal_days(year: int, *times: tuple[int, int]) -> list[datetime]:
+    first = datetime(year - 1, 12, 31)
+    return [first + day * DAY + h * HOUR + m * MINUTE for day in range(368) for h, m in sorted(times)]
+
+
+DAILY: dict[str, list[tuple[int, int]]] = {
+    "45 1 * * *": [(1, 45)],  # repeated in Lord Howe and New York
+    "15 2 * * *": [(2, 15)],  # skipped in all three
+    "30 2 * * *": [(2, 30)],  # skipped or repeated in Berlin
+    "0,30 1,2 * * *": [(1, 0), (1, 30), (2, 0), (2, 30)],
+    "0 3 * * *": [(3, 0)],
+}
+
+
+@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize("year", YEARS)
+@pytest.mark.parametrize("expr", DAILY)
+def test_a_daily_entry_runs_once_a_day_all_year(zone: str, year: int, expr: str) -> None:
+    """Skipped times run at the end of the gap, repeated ones the first time, in every zone."""
+    walk, changes = year_of(zone, year)
+    assert len(changes) == 2
+    first, last = walk[0], walk[-1]
+    nominal = [wall for wall in nominal_days(year, *DAILY[expr]) if first[1] < wall]
+    got = until(Cron(expr, tz=zone), first[0], last[0] + MINUTE)
+    assert got == daily_by_reference(walk, nominal)
+    if len(DAILY[expr]) == 1:
+        assert len({moment.astimezone(ZoneInfo(zone)).date() for moment in got}) == len(got)
+
+
+FREQUENT: dict[str, Callable[[datetime], bool]] = {
+    "*/15 * * * *": lambda wall: wall.minute % 15 == 0,
+    "*/30 * * * *": lambda wall: wall.minute % 30 == 0,
+    "0,30 * * * *": lambda wall: wall.minute in {0, 30},
+    "*/7 * * * *": lambda wall: wall.minute % 7 == 0,
+    "*/15 2 * * *": lambda wall: wall.hour == 2 and wall.minute % 15 == 0,
+    "*/15 5 * * *": lambda wall: wall.hour == 5 and wall.minute % 15 == 0,
+    "*/20 1-2 * * SUN": lambda wall: wall.hour in {1, 2} and wall.minute % 20 == 0 and wall.weekday() == 6,
+    "0 * * * *": lambda wall: wall.minute == 0,
+    "0 */2 * * *": lambda wall: wall.hour % 2 == 0 and wall.minute == 0,
+    "0 */6 * * *": lambda wall: wall.hour % 6 == 0 and wall.minute == 0,
+}
+
+
+@pytest.mark.parametrize("zone", [*ZONES, "Africa/Cairo"])  # Cairo changes at midnight
+@pytest.mark.parametrize("year", YEARS)
+@pytest.mark.parametrize("expr", FREQUENT)
+def test_a_frequent_entry_follows_the_clock_through_each_change(zone: str, year: int, expr: str) -> None:
+    """Nothing in the gap, both passes of what is repeated, and nothing lost around it."""
+    walk, changes = year_of(zone, year)
+    assert len(changes) == 2
+    for change in changes:
+        start, end = change - 8 * HOUR, change + 12 * HOUR
+        near = walk[bisect_right(walk, (start, datetime.max)) : bisect_left(walk, (end, datetime.min))]
+        assert until(Cron(expr, tz=zone), start, end) == every_by_reference(near, FREQUENT[expr])
+
+
+@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize("year", YEARS)
+@pytest.mark.parametrize("expr", ["*/15 * * * *", "*/30 * * * *", "0 * * * *"])
+def test_a_frequent_entry_follows_the_clock_all_year(zone: str, year: int, expr: str) -> None:
+    """From samples over the whole year, at every hour and quarter."""
+    walk, _ = year_of(zone, year)
+    cron = Cron(expr, tz=zone)
+    times = every_by_reference(walk, FREQUENT[expr])
+    for at in range(0, len(times) - 1, 61):
+        assert cron.next_after(times[at]).astimezone(UTC) == times[at + 1]
+
+
+def test_berlin_by_hand() -> None:
+    """The rule in plain sight, so that the reference itself is held against something."""
+    daily = Cron("30 2 * * *", tz="Europe/Berlin")
+    assert [str(time) for time in daily.preview(3, datetime(2026, 3, 28, tzinfo=BERLIN))] == [
+        "2026-03-28 02:30:00+01:00",
+        "2026-03-29 03:00:00+02:00",
+        "2026-03-30 02:30:00+02:00",
+    ]
+    assert [str(time) for time in daily.preview(3, datetime(2026, 10, 24, tzinfo=BERLIN))] == [
+        "2026-10-24 02:30:00+02:00",
+        "2026-10-25 02:30:00+02:00",
+        "2026-10-26 02:30:00+01:00",
+    ]
+    half_hourly = Cron("*/30 * * * *", tz="Europe/Berlin")
+    assert [str(time) for time in half_hourly.preview(3, datetime(2026, 3, 29, 1, 10, tzinfo=BERLIN))] == [
+        "2026-03-29 01:30:00+01:00",
+        "2026-03-29 03:00:00+02:00",
+        "2026-03-29 03:30:00+02:00",
+    ]
+    assert [str(time) for time in half_hourly.preview(5, datetime(2026, 10, 25, 1, 40, tzinfo=BERLIN))] == [
+        "2026-10-25 02:00:00+02:00",
+        "2026-10-25 02:30:00+02:00",
+        "2026-10-25 02:00:00+01:00",
+        "2026-10-25 02:30:00+01:00",
+        "2026-10-25 03:00:00+01:00",
+    ]
+
+
+def test_lord_howe_by_hand() -> None:
+    """Half an hour is skipped and repeated, and the hours of the rest of the day stay whole."""
+    start = datetime(2026, 10, 4, 0, 10, tzinfo=ZoneInfo("Australia/Lord_Howe"))
+    assert str(Cron("15 2 * * *", tz="Australia/Lord_Howe").next_after(start)) == "2026-10-04 02:30:00+11:00"
+    assert str(Cron("0 */6 * * *", tz="Australia/Lord_Howe").next_after(start)) == "2026-10-04 06:00:00+11:00"
+    start = datetime(2026, 4, 5, 1, 40, tzinfo=ZoneInfo("Australia/Lord_Howe"))
+    assert [str(time) for time in Cron("*/15 * * * *", tz="Australia/Lord_Howe").preview(4, start)] == [
+        "2026-04-05 01:45:00+11:00",
+        "2026-04-05 01:30:00+10:30",
+        "2026-04-05 01:45:00+10:30",
+        "2026-04-05 02:00:00+10:30",
+    ]
+
+
+def test_a_daily_entry_asked_in_the_second_pass_answers_with_the_next_day() -> None:
+    """It has run in the first pass; the past is no answer."""
+    second_pass = datetime(2026, 10, 25, 2, 10, tzinfo=BERLIN, fold=1)
+    assert str(Cron("30 2 * * *", tz=BERLIN).next_after(second_pass)) == "2026-10-26 02:30:00+01:00"
+
+
+def test_a_rare_entry_finds_the_second_pass_of_its_only_day() -> None:
+    """What is behind on the wall may still be ahead in time."""
+    late = datetime(2026, 10, 25, 2, 50, tzinfo=BERLIN, fold=0)
+    assert str(Cron("*/15 2 25 10 *", tz=BERLIN).next_after(late)) == "2026-10-25 02:00:00+01:00"
+
+
+def test_a_skipped_day_runs_at_its_end() -> None:
+    """Samoa had no 30 December 2011."""
+    start = datetime(2011, 12, 29, 13, tzinfo=ZoneInfo("Pacific/Apia"))
+    assert [str(time) for time in Cron("0 12 * * *", tz="Pacific/Apia").preview(2, start)] == [
+        "2011-12-31 00:00:00+14:00",
+        "2011-12-31 12:00:00+14:00",
+    ]
+
+
+def test_seconds_follow_the_same_rule() -> None:
+    """Six fields begin with the seconds."""
+    times = Cron("15 30 2 * * *", tz=BERLIN).preview(2, datetime(2026, 3, 29, tzinfo=BERLIN))
+    assert [str(time) for time in times] == ["2026-03-29 03:00:00+02:00", "2026-03-30 02:30:15+02:00"]
+    times = Cron("15 30 2 * * *", tz=BERLIN).preview(2, datetime(2026, 10, 25, tzinfo=BERLIN))
+    assert [str(time) for time in times] == ["2026-10-25 02:30:15+02:00", "2026-10-26 02:30:15+01:00"]
+    times = Cron("15 30 * * * *", tz=BERLIN).preview(2, datetime(2026, 10, 25, 2, tzinfo=BERLIN))
+    assert [str(time) for time in times] == ["2026-10-25 02:30:15+02:00", "2026-10-25 02:30:15+01:00"]
+
+
+exprs = st.builds(
+    "{} {} {} {} {}".format,
+    st.sampled_from(["0", "30", "*/15", "*/7", "5,35,50", "*"]),
+    st.sampled_from(["*", "2", "1-3", "*/2", "0", "23", "*/6"]),
+    st.sampled_from(["*", "*", "1", "25-31", "L"]),
+    st.sampled_from(["*", "*", "3,10", "4"]),
+    st.sampled_from(["*", "*", "SUN", "1-5", "0L"]),
+)
+zones = st.sampled_from(
+    [*ZONES, "UTC", "Africa/Cairo", "Africa/Casablanca", "Asia/Kathmandu", "Pacific/Chatham"]
+)
+CHANGES = [
+    datetime(2026, 3, 29, 1, tzinfo=UTC),  # Berlin
+    datetime(2026, 10, 25, 1, tzinfo=UTC),
+    datetime(2026, 3, 8, 7, tzinfo=UTC),  # New York
+    datetime(2026, 11, 1, 6, tzinfo=UTC),
+    datetime(2026, 4, 4, 15, tzinfo=UTC),  # Lord Howe
+    datetime(2026, 10, 3, 15, 30, tzinfo=UTC),
+]
+moments = st.one_of(
+    st.datetimes(datetime(2025, 1, 1), datetime(2035, 1, 1), timezones=st.just(UTC)),
+    st.builds(lambda at, away: at + away, st.sampled_from(CHANGES), st.timedeltas(-4 * HOUR, 4 * HOUR)),
+)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(expr=exprs, zone=zones, moment=moments, part=st.floats(0, 1, exclude_max=True))
+def test_cron_times_rise_and_agree(expr: str, zone: str, moment: datetime, part: float) -> None:
+    """Strictly after; the same from anywhere before it; preview is next_after again and again."""
+    cron = Cron(expr, tz=zone)
+    times = cron.preview(4, moment)
+    before = moment
+    for time in times:
+        assert cron.next_after(before) == time
+        assert time.astimezone(UTC) > before.astimezone(UTC)
+        between = before.astimezone(UTC) + part * (time.astimezone(UTC) - before.astimezone(UTC))
+        if between < time.astimezone(UTC):
+            assert cron.next_after(between).astimezone(UTC) == time.astimezone(UTC)
+        assert (time.second, time.microsecond) == (0, 0)
+        before = time
+
+
+def test_cron_answers_in_its_own_zone() -> None:
+    """And takes the moment in any."""
+    time = Cron("0 3 * * *", tz="Europe/Berlin").next_after(datetime(2026, 6, 1, tzinfo=timezone(9 * HOUR)))
+    assert (time, time.tzinfo) == (datetime(2026, 6, 1, 3, tzinfo=BERLIN), BERLIN)
+    assert Cron("0 3 * * *").next_after(NOON) == datetime(2026, 6, 2, 3, tzinfo=UTC)
+
+
+def test_cron_is_strictly_after_a_match() -> None:
+    """On the dot is over; a microsecond before is not."""
+    cron = Cron("0 12 * * *")
+    assert cron.next_after(NOON) == NOON + DAY
+    assert cron.next_after(NOON - timedelta.resolution) == NOON
+
+
+def test_a_leap_day_on_a_weekday_is_rare_but_fires() -> None:
+    """The longest wait that there is: across 2100, which has no 29 February."""
+    cron = Cron("0 0 */28 2 MON#5")
+    assert cron.next_after(datetime(2072, 3, 1, tzinfo=UTC)) == datetime(2112, 2, 29, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "expr",
+    [
+        "0 0 30 2 *",
+        "0 0 31 4,6,9,11 *",
+        "0 0 */31 * MON#2",  # the first of the month is never the second Monday
+        "",
+        "* * * *",
+        "* * * * * * *",
+        "60 * * * *",
+        "* 24 * * *",
+        "*/0 * * * *",
+        "5-1 * * * *",
+        "every day",
+        "@daily",
+        "0 0 0 * *",
+        "9" * 5000 + " * * * *",
+        None,
+        5,
+        b"* * * * *",
+        ["* * * * *"],
+    ],
+)
+def test_a_bad_expression_is_refused(expr: Any) -> None:
+    """Wrong, or never firing: the error names the field and shows the value, on one line."""
+    with pytest.raises(BadFieldsError) as caught:
+        Cron(expr)
+    assert str(caught.value).startswith("expr ")
+    assert repr(expr) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_expression_that_lies_in_every_gap_is_refused() -> None:
+    """It fires in UTC, but never in Berlin."""
+    Cron("* 2 * 3 0L")
+    with pytest.raises(BadFieldsError, match=r"expr .*never") as caught:
+        Cron("* 2 * 3 0L", tz="Europe/Berlin")
+    assert "within 50 years" in str(caught.value.__cause__)
+
+
+Nothing: Any = tzinfo  # the bare base class
+
+
+class Pytz(tzinfo):
+    """Like pytz: local mean time unless it is asked with a time in UTC."""
+
+    def utcoffset(self, at: datetime | None) -> timedelta:
+        return timedelta(minutes=53)
+
+    def dst(self, at: datetime | None) -> None:
+        return None
+
+    def tzname(self, at: datetime | None) -> str:
+        return "LMT"
+
+    def fromutc(self, at: datetime) -> datetime:
+        return at + HOUR
+
+
+@pytest.mark.parametrize(
+    "tz",
+    ["Mars/Base", "", "Europe", "../etc/passwd", "/etc/localtime", "a\0b", "ü", 5, None, Nothing(), Pytz()],
+)
+def test_a_bad_time_zone_is_refused(tz: Any) -> None:
+    """The error names the field and shows the value."""
+    with pytest.raises(BadFieldsError) as caught:
+        Cron("* * * * *", tz=tz)
+    assert str(caught.value).startswith("tz ")
+    assert repr(tz) in str(caught.value)
+
+
+@pytest.mark.parametrize("schedule", [Every(5), Cron("* * * * *")], ids=repr)
+@pytest.mark.parametrize("moment", [datetime(2026, 1, 1), None, 5.0, "2026-01-01", NOON.date()])
+def test_a_moment_must_be_aware(schedule: Schedule, moment: Any) -> None:
+    """Naive, or no datetime at all."""
+    with pytest.raises(BadFieldsError, match=r"^moment must be an aware datetime, got "):
+        schedule.next_after(moment)
+    if moment is not None:
+        with pytest.raises(BadFieldsError, match=r"^start must be an aware datetime, got "):
+            schedule.preview(0, moment)
+
+
+def test_the_wall_time_of_a_cron_must_be_aware() -> None:
+    """A clock that gives naive times would shift every tick."""
+    with pytest.raises(BadFieldsError, match=r"^wall "):
+        Cron("* * * * *").first_due(0.0, datetime(2026, 1, 1))
+
+
+@pytest.mark.parametrize("schedule", [Every(5), Cron("* * * * *")], ids=repr)
+@pytest.mark.parametrize("n", [-1, 1.0, "3", None, True])
+def test_preview_takes_a_count(schedule: Schedule, n: Any) -> None:
+    """An integer, not negative."""
+    with pytest.raises(BadFieldsError, match=r"^n must be an integer >= 0, got "):
+        schedule.preview(n, NOON)
+
+
+def test_preview_starts_after_its_start() -> None:
+    """None, one or more."""
+    assert Every(60).preview(0, NOON) == Cron("* * * * *").preview(0, NOON) == []
+    assert (
+        Every(60).preview(2, NOON) == Cron("* * * * *").preview(2, NOON) == [NOON + MINUTE, NOON + 2 * MINUTE]
+    )
+
+
+def test_preview_starts_now_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In UTC."""
+
+    class Frozen(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Frozen:
+            assert tz is UTC
+            return cls(2026, 6, 1, 12, tzinfo=UTC)
+
+    monkeypatch.setattr(schedule_module, "datetime", Frozen)
+    assert Every(60).preview(1) == [NOON + MINUTE]
+    assert Every(60).preview(1)[0].tzinfo is UTC
+
+
+@pytest.mark.parametrize("seconds", [0, -1, nan, inf, -inf, "5", None, True, timedelta(0), timedelta(-1)])
+def test_every_takes_a_positive_duration(seconds: Any) -> None:
+    """The error names the field and shows the value."""
+    with pytest.raises(BadFieldsError, match=r"^seconds ") as caught:
+        Every(seconds)
+    assert repr(seconds) in str(caught.value)
+
+
+@pytest.mark.parametrize("jitter", [-1, nan, inf, "5", None, False, timedelta(-1)])
+def test_jitter_is_a_duration(jitter: Any) -> None:
+    """The error names the field and shows the value."""
+    with pytest.raises(BadFieldsError, match=r"^jitter ") as caught:
+        Every(5, jitter=jitter)
+    assert repr(jitter) in str(caught.value)
+
+
+def test_fixed_rate_is_a_bool() -> None:
+    """A number there is a mistake for another field."""
+    wrong: Any = 5
+    with pytest.raises(BadFieldsError, match=r"^fixed_rate .* 5$"):
+        Every(5, fixed_rate=wrong)
+
+
+def test_options_are_keyword_only() -> None:
+    """So that a second number is never guessed at."""
+    every: Any = Every
+    cron: Any = Cron
+    with pytest.raises(TypeError):
+        every(5, 1)
+    with pytest.raises(TypeError):
+        cron("* * * * *", "UTC")
+
+
+def test_every_adds_real_time_in_the_zone_of_the_moment() -> None:
+    """Through a change of clocks, too."""
+    time = Every(HOUR, jitter=9).next_after(datetime(2026, 3, 29, 1, 30, tzinfo=BERLIN))
+    assert (str(time), time.tzinfo) == ("2026-03-29 03:30:00+02:00", BERLIN)
+
+
+def test_every_is_after_the_moment_however_short() -> None:
+    """A datetime knows no less than a microsecond."""
+    assert Every(1e-9).next_after(NOON) == NOON + timedelta.resolution
+
+
+def test_every_runs_at_once_and_then_from_the_end_of_each_run() -> None:
+    """Whatever the wall clock says."""
+    every = Every(5)
+    due, beat = every.first_due(100.0, NOON)
+    assert due == 100.0
+    due, beat = every.next_due(102.5, NOON, beat)
+    assert due == 107.5
+    due, beat = every.next_due(300.0, NOON - DAY, beat)
+    assert due == 305.0
+
+
+def test_jitter_delays_by_its_share() -> None:
+    """From nothing up to all of it; the beat of a fixed rate does not move."""
+    assert Every(5, jitter=2).next_due(100.0, NOON, None, rand=lambda: 0.0)[0] == 105.0
+    assert Every(5, jitter=2).next_due(100.0, NOON, None, rand=lambda: 0.75)[0] == 106.5
+    fixed = Every(5, jitter=2, fixed_rate=True)
+    _, beat = fixed.first_due(100.0, NOON)
+    due, beat = fixed.next_due(100.0, NOON, beat, rand=lambda: 0.75)
+    assert due == 106.5
+    due, beat = fixed.next_due(106.6, NOON, beat, rand=lambda: 0.5)
+    assert due == 111.0
+    assert all(105 <= Every(5, jitter=2).next_due(100.0, NOON, None)[0] <= 107 for _ in range(20))
+
+
+def test_fixed_rate_keeps_the_beat_and_skips_what_was_missed() -> None:
+    """A run that ends on the beat or past it waits for the next."""
+    every = Every(5, fixed_rate=True)
+    due, beat = every.first_due(100.0, NOON)
+    for end, expected in [(101.0, 105.0), (105.0, 110.0), (109.9, 110.0), (123.0, 125.0), (125.1, 130.0)]:
+        due, beat = every.next_due(end, NOON, beat)
+        assert due == expected
+
+
+def test_fixed_rate_without_a_beat_counts_from_now() -> None:
+    """As for an envelope that was first sent with a delay; the first tick itself never comes again."""
+    assert Every(5, fixed_rate=True).next_due(100.0, NOON, None) == (105.0, 100.0)
+    assert Every(5, fixed_rate=True).next_due(99.0, NOON, 100.0) == (105.0, 100.0)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(
+    start=st.floats(0, 1e7),
+    seconds=st.floats(1e-3, 1e5),
+    runs=st.lists(st.floats(0, 3), max_size=30),
+)
+@example(start=0.0, seconds=0.1, runs=[0.0] * 30)
+def test_fixed_rate_never_drifts_and_is_never_in_the_past(
+    start: float, seconds: float, runs: list[float]
+) -> None:
+    """Each tick is on the beat to the last digits, ahead of now, and no further than one interval."""
+    every = Every(seconds, fixed_rate=True)
+    due, beat = every.first_due(start, NOON)
+    for run in runs:
+        now = due + run * seconds
+        due, beat = every.next_due(now, NOON, beat)
+        k = round((due - start) / seconds)
+        assert due == start + k * seconds
+        assert now < due
+        assert k == 1 or start + (k - 1) * seconds <= now
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(
+    seconds=st.floats(min_value=0, exclude_min=True, allow_infinity=False),
+    start=st.floats(0, 1e9),
+    passed=st.floats(0, 1e9),
+)
+def test_fixed_rate_ends_for_every_interval(seconds: float, start: float, passed: float) -> None:
+    """Even one that a float can hardly hold."""
+    due, _ = Every(seconds, fixed_rate=True).next_due(start + passed, NOON, start)
+    assert start + passed < due < inf
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(seconds=st.floats(1e-7, 1e6), moment=moments, n=st.integers(0, 5))
+def test_every_times_rise_and_agree(seconds: float, moment: datetime, n: int) -> None:
+    """Preview is next_after again and again."""
+    every = Every(seconds)
+    before = moment
+    for time in every.preview(n, moment):
+        assert time == every.next_after(before) > before
+        before = time
+
+
+def test_cron_waits_for_its_first_match() -> None:
+    """By the monotonic clock, for as long as the wall clock has to go."""
+    due, beat = Cron("0 13 * * *").first_due(100.0, NOON)
+    assert due == 3700.0
+    due, _ = Cron("0 13 * * *").next_due(3701.0, NOON + timedelta(seconds=3601), beat)
+    assert due == 3700.0 + 86400
+
+
+@pytest.mark.parametrize("expr", ["0 13 * * *", "0 * * * *"])
+def test_a_match_runs_once_though_the_alarm_was_early_by_the_wall_clock(expr: str) -> None:
+    """The wall clock lost half a millisecond on the monotonic one."""
+    cron = Cron(expr)
+    due, beat = cron.first_due(100.0, NOON)
+    early = NOON + HOUR - timedelta(microseconds=500)
+    later, _ = cron.next_due(due, early, beat)
+    assert later == due + (cron.next_after(NOON + HOUR) - early).total_seconds()
+
+
+def test_an_extra_run_does_not_use_up_the_match() -> None:
+    """A waiting cron entry that is sent again runs now, and its schedule goes on."""
+    cron = Cron("0 13 * * *")
+    due, beat = cron.first_due(100.0, NOON)
+    again, beat = cron.next_due(160.0, NOON + MINUTE, beat)
+    assert again == due
+    assert cron.next_due(due, NOON + HOUR, beat)[0] == due + 86400
+
+
+def run_for(cron: Cron, hours: int, back_at: float, back: timedelta) -> list[str]:
+    """The wall times at which it runs when the wall clock is set back once, seconds after noon."""
+    now, ran = 0.0, []
+    due, beat = cron.first_due(now, NOON)
+    while due <= hours * 3600:
+        now = due
+        wall = NOON + timedelta(seconds=now) - (back if now >= back_at else timedelta())
+        ran.append(f"{wall:%H:%M}")
+        due, beat = cron.next_due(now, wall, beat)
+    return ran
+
+
+def test_cron_goes_on_by_a_wall_clock_that_was_set_back() -> None:
+    """A frequent entry follows it; a daily one does not run again for the same match, unless by a mere correction."""
+    # Set back after the run of 13:00 was done, or while it waits for 13:00.
+    assert run_for(Cron("0 * * * *"), 4, 3601, HOUR) == ["13:00", "13:00", "14:00", "15:00"]
+    assert run_for(Cron("0 * * * *"), 4, 1800, HOUR) == ["12:00", "13:00", "14:00", "15:00"]
+    assert run_for(Cron("*/30 * * * *"), 2, 1800, HOUR) == ["11:30", "12:00", "12:30", "13:00"]
+    assert run_for(Cron("0 13 * * *"), 50, 1800, HOUR) == ["12:00", "13:00", "13:00"]
+    assert run_for(Cron("0 13 * * *"), 50, 3600, DAY) == ["13:00", "13:00", "13:00"]
+
+
+def test_cron_follows_a_wall_clock_that_was_set_forward() -> None:
+    """What was jumped over is not made up for."""
+    cron = Cron("*/10 * * * *")
+    _, beat = cron.first_due(0.0, NOON)
+    assert cron.next_due(600.0, NOON + 3 * HOUR + MINUTE, beat)[0] == 600.0 + 540
+
+
+def test_a_wall_time_in_the_zone_of_the_cron_is_counted_in_real_time() -> None:
+    """Two times of one zone differ by more than their wall clocks show."""
+    due, _ = Cron("0 4 * * *", tz=BERLIN).first_due(0.0, datetime(2026, 3, 29, 1, tzinfo=BERLIN))
+    assert due == 2 * 3600
+
+
+def test_the_interval_is_what_deadlines_are_held_against() -> None:
+    """Cron has none."""
+    assert Every(timedelta(minutes=1)).interval == 60.0
+    assert Cron("* * * * *").interval == 0.0
+
+
+@pytest.mark.parametrize(
+    ("schedule", "text"),
+    [
+        (Every(5), "Every(5)"),
+        (Every(0.25, jitter=1, fixed_rate=True), "Every(0.25, jitter=1, fixed_rate=True)"),
+        (Every(1234567), "Every(1234567)"),
+        (Cron("0 3 * * *", tz="Europe/Berlin"), "Cron('0 3 * * *', tz='Europe/Berlin')"),
+        (Cron("0 3 * * *"), "Cron('0 3 * * *', tz='UTC')"),
+        (Cron("0 3 * * *", tz=BERLIN), "Cron('0 3 * * *', tz='Europe/Berlin')"),
+    ],
+)
+def test_repr_is_how_it_is_written(schedule: Schedule, text: str) -> None:
+    """And reads back as an equal value."""
+    assert repr(schedule) == text
+    assert eval(text) == schedule
+
+
+@pytest.mark.parametrize(
+    "schedule", [Every(5, jitter=1), Cron("0 3 * * *", tz=timezone(HOUR)), Cron("0 3 * * *", tz=BERLIN)]
+)
+def test_copies_are_equal(schedule: Schedule) -> None:
+    """Values survive a copy and a pickle, and go on working."""
+    for twin in (copy.deepcopy(schedule), pickle.loads(pickle.dumps(schedule))):
+        assert twin == schedule
+        assert hash(twin) == hash(schedule)
+        assert twin.preview(2, NOON) == schedule.preview(2, NOON)
+
+
+def test_equality_is_by_value() -> None:
+    """Whichever way the value was written."""
+    assert len({Every(60), Every(60.0), Every(MINUTE), Every(60, jitter=0)}) == 1
+    assert len({Every(60), Every(61), Every(60, jitter=1), Every(60, fixed_rate=True)}) == 4
+    assert len({Cron("0 3 * * *"), Cron("0 3 * * *", tz=UTC), Cron("0 3 * * *", tz=ZoneInfo("UTC"))}) == 1
+    assert Cron("0 3 * * *", tz="Europe/Berlin") == Cron("0 3 * * *", tz=ZoneInfo.no_cache("Europe/Berlin"))
+    assert len({Cron("0 3 * * *"), Cron("0 4 * * *"), Cron("0 3 * * *", tz=BERLIN)}) == 3
+
+
+@pytest.mark.parametrize("schedule", [Every(5), Cron("* * * * *")], ids=repr)
+def test_schedules_are_frozen_and_slotted(schedule: Any) -> None:
+    """Nothing to change, nowhere to add."""
+    for name in schedule.__slots__:
+        with pytest.raises(AttributeError):
+            setattr(schedule, name, 3)
+    for name in ("interval", "other"):
+        with pytest.raises((AttributeError, TypeError)):
+            setattr(schedule, name, 3)
+    assert not hasattr(schedule, "__dict__")
+
+
+def test_the_queue_may_keep_any_schedule() -> None:
+    """Both fit the protocol, and their beats are one type."""
+    schedules: list[Schedule] = [Every(5), Cron("* * * * *")]
+    beats: list[Beat] = [schedule.first_due(0.0, NOON)[1] for schedule in schedules]
+    assert all(beat is not None for beat in beats)
+
+
+def test_without_cronsim_only_cron_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error says what to install."""
+    monkeypatch.setitem(sys.modules, "cronsim", None)
+    assert Every(5).preview(1, NOON)
+    with pytest.raises(ImportError, match=r"pip install 'rate-envelope-queue\[cron\]'"):
+        Cron("* * * * *")
+
+
+def test_importing_the_module_imports_no_cronsim() -> None:
+    """The package has no dependencies."""
+    code = "import sys, rate_envelope_queue.schedule; sys.exit('cronsim' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
