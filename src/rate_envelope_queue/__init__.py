@@ -1,5 +1,6 @@
 """Background work at a bounded rate: envelopes in an in-process queue, on threads and on asyncio."""
 
+from ._driver import Stats
 from .aio import AsyncRateEnvelopeQueue
 from .clock import Clock, SystemClock
 from .context import Context
@@ -7,8 +8,64 @@ from .core.lifecycle import QueueState
 from .core.run import HookBudget
 from .decision import Decision, drop, retry_after, retry_now
 from .envelope import Envelope, Invoker, Stamp, every, once
-from .errors import *
+from .errors import (
+    BadFieldsError,
+    BadIntervalsError,
+    Cancelled,
+    CapacityExceededError,
+    DeadlineExceeded,
+    EnvelopeBlacklistedError,
+    QueueNotRunningError,
+    QueueTerminatedError,
+    RateEnvelopeQueueError,
+    StopEnvelope,
+    StopType,
+)
 from .limiters import ExponentialBackoff, FastSlow, Limiter, MaxOf, TokenBucket, WithMaxWait
 from .schedule import Cron, Every
 from .stamps import before_after_stamp, logging_stamp, stamp
 from .threads import RateEnvelopeQueue, simple_drain_queue, simple_stop_queue
+
+__all__ = [
+    "AsyncRateEnvelopeQueue",
+    "BadFieldsError",
+    "BadIntervalsError",
+    "Cancelled",
+    "CapacityExceededError",
+    "Clock",
+    "Context",
+    "Cron",
+    "DeadlineExceeded",
+    "Decision",
+    "Envelope",
+    "EnvelopeBlacklistedError",
+    "Every",
+    "ExponentialBackoff",
+    "FastSlow",
+    "HookBudget",
+    "Invoker",
+    "Limiter",
+    "MaxOf",
+    "QueueNotRunningError",
+    "QueueState",
+    "QueueTerminatedError",
+    "RateEnvelopeQueue",
+    "RateEnvelopeQueueError",
+    "Stamp",
+    "Stats",
+    "StopEnvelope",
+    "StopType",
+    "SystemClock",
+    "TokenBucket",
+    "WithMaxWait",
+    "before_after_stamp",
+    "drop",
+    "every",
+    "logging_stamp",
+    "once",
+    "retry_after",
+    "retry_now",
+    "simple_drain_queue",
+    "simple_stop_queue",
+    "stamp",
+]

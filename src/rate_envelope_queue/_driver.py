@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
+from math import inf
 from typing import Any, Generic, Literal
 from weakref import WeakMethod
 
@@ -91,7 +92,7 @@ class Driver(Generic[W]):
         clock: Clock = SYSTEM_CLOCK,
         replace_stuck: bool = False,
     ) -> None:
-        _expect("name", name, isinstance(name, str) and bool(name), "a string that is not empty")
+        _expect("name", name, isinstance(name, str) and name != "", "a string that is not empty")
         _expect("workers", workers, type(workers) is int and workers >= 1, "an integer >= 1")
         _expect("stop_mode", stop_mode, stop_mode in ("drain", "stop"), "'drain' or 'stop'")
         _expect("waiting", waiting, isinstance(waiting, bool), "True or False")
@@ -125,6 +126,10 @@ class Driver(Generic[W]):
         self._senders: deque[Ring] = deque()  # wait for room; the first has the next turn
         self._joiners: deque[Ring] = deque()  # wait until nothing is ready or running
         self._enders: deque[Ring] = deque()  # wait until the workers have ended
+        self._watchers: deque[Ring] = deque()  # want to know of every change
+        self._is_awaited = False  # is anybody in one of these?
+        if hasattr(clock, "attach"):
+            clock.attach(self)
         self._parent = parent
         self._on_cancel = _weakly(self._parent_cancelled)
         if parent is not None:
@@ -355,7 +360,9 @@ class Driver(Generic[W]):
         if self.state is QueueState.TERMINATED:
             raise QueueTerminatedError(f"queue {self._name!r} was terminated and never starts again")
         if inside.get() is self:
-            raise RuntimeError("start() from inside an envelope, while the queue stops, would wait for itself")
+            raise RuntimeError(
+                "start() from inside an envelope, while the queue stops, would wait for itself"
+            )
         return False
 
     def _begin_stop(self, *, drains: bool, keeps: bool, event: Event = Event.STOP) -> list[Run]:
@@ -400,6 +407,7 @@ class Driver(Generic[W]):
         """Yield, to be resumed after a ring, until the attempt (made with the lock held) succeeds."""
         with self._lock:
             waiters.append(ring)
+            self._is_awaited = True
         try:
             while True:
                 with self._lock:
@@ -409,12 +417,15 @@ class Driver(Generic[W]):
         finally:
             with self._lock:
                 waiters.remove(ring)
+                self._is_awaited = bool(self._all_waiters())
                 rings = self._changed()
             ring_all(rings)
 
     def _changed(self) -> list[Ring]:
         """* Who is to be told of a change: the first who waits for room, all who wait for quiet or the end."""
-        rings = [self._senders[0]] if self._senders else []
+        rings = [*self._watchers]
+        if self._senders:
+            rings.append(self._senders[0])
         if self._joiners and self._is_quiet():
             rings += self._joiners
         if self._enders and self._has_ended():
@@ -427,7 +438,39 @@ class Driver(Generic[W]):
 
     def _all_waiters(self) -> list[Ring]:
         """* Everybody who waits for anything."""
-        return [*self._senders, *self._joiners, *self._enders]
+        return [*self._senders, *self._joiners, *self._enders, *self._watchers]
+
+    # For a clock that is moved by hand
+
+    def _next_alarm_at(self) -> float:
+        """When something happens by itself; infinity if nothing will."""
+        with self._lock:
+            return self._core.next_due if self.state is QueueState.RUNNING else inf
+
+    def _look(self) -> None:
+        """See to what has come due, as at an alarm."""
+        raise NotImplementedError
+
+    def _unfinished(self) -> set[object]:
+        """The runs under way, and the queue itself while a worker is about to take something."""
+        with self._lock:
+            unfinished = set[object](self._core.runs())
+            if self._core.has_work and any(worker.run is None for worker in self._pool.workers):
+                unfinished.add(self)
+            return unfinished
+
+    def _watch(self, ring: Ring) -> Callable[[], None]:
+        """Ring at each change, until the returned function is called."""
+        with self._lock:
+            self._watchers.append(ring)
+            self._is_awaited = True
+
+        def unwatch() -> None:
+            with self._lock:
+                self._watchers.remove(ring)
+                self._is_awaited = bool(self._all_waiters())
+
+        return unwatch
 
 
 def ring_all(rings: Iterable[Ring]) -> None:

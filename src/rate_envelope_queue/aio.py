@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, overload
 
 from ._checks import Seconds, duration, is_awaitable
 from ._driver import INSURANCE, Driver, Judgement, Ring, inside, ring_all
-from .core.lifecycle import QueueState
 from .core.pool import Worker
 from .core.run import SUCCEEDED, Run
 from .core.verdict import VERDICTS, Ending, Mode
@@ -147,8 +146,7 @@ class AsyncRateEnvelopeQueue(Driver[_Worker]):
                 core = self._core
                 if self._places.get(envelope).__class__ is float and not core.is_stingy:
                     return  # it waits already: nothing changes
-                handling = envelope._handling
-                if handling is None or handling.schedule is None:
+                if envelope._is_ordinary:
                     core.add_one(envelope, self._now())
                     if self._pool.idle and not self._pool.is_waking:
                         self._wake()
@@ -283,10 +281,15 @@ class AsyncRateEnvelopeQueue(Driver[_Worker]):
             if self._alarm is not None:
                 self._alarm.cancel()
             self._alarm_at = max(when, self._now() + self._clock.tick)
-            self._alarm = self._clock.call_at(self._loop, self._alarm_at, self._ring_alarm)
+            self._alarm = self._clock.call_at(self._loop, self._alarm_at, self._look)
 
-    def _ring_alarm(self) -> None:
+    def _next_alarm_at(self) -> float:
+        return min([super()._next_alarm_at(), *(worker.limit_at for worker in self._pool.workers)])
+
+    def _look(self) -> None:
         """Wake a worker for what has come due, break off what overruns, and set the next alarm."""
+        if self._alarm is not None:
+            self._alarm.cancel()
         self._alarm, self._alarm_at = None, inf
         now, next_limit = self._now(), inf
         for worker in self._pool.workers:
@@ -301,7 +304,7 @@ class AsyncRateEnvelopeQueue(Driver[_Worker]):
 
     def _look_again(self) -> None:
         self._insurance = self._loop.call_later(INSURANCE, self._look_again)
-        self._ring_alarm()
+        self._look()
 
     # The workers
 
@@ -329,7 +332,7 @@ class AsyncRateEnvelopeQueue(Driver[_Worker]):
                 self._wake()
             if core.leavers:
                 self._let_go()
-            if self._senders or self._joiners or self._enders:
+            if self._is_awaited:
                 ring_all(self._changed())
             if run is None:
                 turn = 0
@@ -433,7 +436,7 @@ class AsyncRateEnvelopeQueue(Driver[_Worker]):
         return error
 
 
-def _capture(call: Callable[[], T]) -> tuple[T | None, BaseException | None]:
+def _capture(call: Callable[[], Any]) -> tuple[Any, BaseException | None]:
     """The result or the exception, as values. Why: asyncio's futures cannot carry every exception."""
     try:
         return call(), None

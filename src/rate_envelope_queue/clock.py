@@ -59,8 +59,11 @@ class Clock(Protocol):
     def tick(self) -> float:
         """Alarms within so many seconds of each other may be one."""
 
-    def wait(self, bell: Bell, until: float, at_most: float = inf) -> bool:
-        """Block this thread until the bell rings (True), the instant has come or so many real seconds are over."""
+    def wait(self, bell: Bell, until: float, at_most: float = inf, who: object = None) -> bool:
+        """Block this thread until the bell rings (True), the instant has come or so many real seconds are over.
+
+        `who` is the run that waits, for a clock that wants to know.
+        """
 
     def call_at(self, loop: asyncio.AbstractEventLoop, when: float, callback: Callable[[], None]) -> Alarm:
         """Have the loop call back at the instant."""
@@ -78,7 +81,7 @@ class SystemClock:
         """The time of day, aware, in UTC."""
         return datetime.now(UTC)
 
-    def wait(self, bell: Bell, until: float, at_most: float = inf) -> bool:
+    def wait(self, bell: Bell, until: float, at_most: float = inf, who: object = None) -> bool:
         """Block this thread until the bell rings (True), the instant has come or so many seconds are over."""
         return bell.wait(min(until - time.monotonic(), at_most))
 

@@ -73,7 +73,7 @@ class Context:
         bell = Bell()
         self._subscribe(bell.ring)
         try:
-            self._clock.wait(bell, min(until, self._until))
+            self._clock.wait(bell, min(until, self._until), who=self._run_of())
         finally:
             self._unsubscribe(bell.ring)
         return self.done
@@ -83,6 +83,10 @@ class Context:
         if self._cancelled is None:
             self._cancelled = Cancelled(reason)
             self._call_back()
+
+    def _run_of(self) -> Context:
+        """The run that it belongs to."""
+        return self
 
     def _subscribe(self, callback: Callable[[], None]) -> None:
         """Call back once when it is cancelled; at once if it already is."""
@@ -133,6 +137,9 @@ class HookContext(Context):
     def remaining(self) -> float:
         """Seconds until its budget or the run's deadline is spent."""
         return min(super().remaining(), self._run.remaining())
+
+    def _run_of(self) -> Context:
+        return self._run
 
     def _subscribe(self, callback: Callable[[], None]) -> None:
         super()._subscribe(callback)

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 from enum import Enum
-from math import isfinite
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from ._checks import Seconds
+from ._checks import Seconds, duration
 
 
 class Choice(Enum):
@@ -44,7 +40,4 @@ def retry_now() -> Decision:
 
 def retry_after(seconds: Seconds) -> Decision:
     """Run it again after so many seconds; ValueError unless they are a finite number > 0."""
-    value = seconds.total_seconds() if isinstance(seconds, timedelta) else seconds
-    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value) or value <= 0:
-        raise ValueError(f"retry_after: seconds must be a finite number > 0, got {seconds!r}")
-    return Decision(Choice.RETRY_AFTER, float(value))
+    return Decision(Choice.RETRY_AFTER, duration("retry_after: seconds", seconds, positive=True))

@@ -58,7 +58,20 @@ class Envelope(Generic[P]):
     user's and may be replaced; all else is fixed.
     """
 
-    __slots__ = ("_handling", "_id", "_invoke", "_is_async", "_key", "_priority", "_type", "payload")
+    __slots__ = (
+        "_handling",
+        "_id",
+        "_invoke",
+        "_is_async",
+        "_is_ordinary",
+        "_key",
+        "_priority",
+        "_type",
+        "payload",
+    )
+
+    _is_ordinary: bool
+    """Without a key, a priority and a schedule: the common case, for which there is a shorter way."""
 
     def __init__(
         self,
@@ -92,13 +105,22 @@ class Envelope(Generic[P]):
         self._priority = priority
         self._key = key
         self._handling: Handling | None = None
+        self._is_ordinary = key is None and priority == 0
         hooks = (before_hook, after_hook, success_hook, failure_hook)
-        if hooks == _NO_HOOKS and stamps == () and schedule is None and _is_zero(interval) and _is_zero(deadline):
+        if (
+            hooks == _NO_HOOKS
+            and stamps == ()
+            and schedule is None
+            and _is_zero(interval)
+            and _is_zero(deadline)
+        ):
             return
         self._handling = _handling(interval, schedule, deadline, hooks, stamps)
+        self._is_ordinary &= self._handling.schedule is None
         if hooks != _NO_HOOKS:
             named = zip(_HOOK_NAMES, hooks, strict=True)
-            self._is_async |= any([is_coroutine_function(name, hook) for name, hook in named if hook is not None])
+            for name, hook in named:
+                self._is_async |= hook is not None and is_coroutine_function(name, hook)
 
     @property
     def invoke(self) -> Callable[[Context, Envelope[P]], Any]:
@@ -164,7 +186,12 @@ class Envelope(Generic[P]):
         return f"Envelope(type={self._type!r}, id={self._id!r}{key})"
 
 
-def once(invoke: Callable[[Context, Envelope[P]], Any], *, deadline: Seconds = 0, payload: P = None) -> Envelope[P]:  # type: ignore[assignment]
+def once(
+    invoke: Callable[[Context, Envelope[P]], Any],
+    *,
+    deadline: Seconds = 0,
+    payload: P = None,  # type: ignore[assignment]
+) -> Envelope[P]:
     """An envelope that runs once."""
     return Envelope(invoke, deadline=deadline, payload=payload)
 
@@ -177,7 +204,9 @@ def every(
     payload: P = None,  # type: ignore[assignment]
 ) -> Envelope[P]:
     """An envelope that runs at once and then again and again, so many seconds after each run."""
-    return Envelope(invoke, interval=duration("interval", interval, positive=True), deadline=deadline, payload=payload)
+    return Envelope(
+        invoke, interval=duration("interval", interval, positive=True), deadline=deadline, payload=payload
+    )
 
 
 _HOOK_NAMES = ("before_hook", "after_hook", "success_hook", "failure_hook")
@@ -194,7 +223,9 @@ def _handling(
     seconds = duration("interval", interval)
     if schedule is not None:
         if seconds:
-            raise BadFieldsError(f"interval and schedule exclude each other, got {interval!r} and {schedule!r}")
+            raise BadFieldsError(
+                f"interval and schedule exclude each other, got {interval!r} and {schedule!r}"
+            )
         if not hasattr(schedule, "next_due"):
             raise BadFieldsError(f"schedule must be Every(...) or Cron(...), got {schedule!r}")
     elif seconds:
@@ -254,7 +285,7 @@ def is_coroutine_function(field: str, function: Any) -> bool:
         return False
     if not callable(function):
         raise BadFieldsError(f"{field} must be callable, got {function!r}")
-    call = function if code is not None else getattr(type(function), "__call__", function)
+    call = function if code is not None else type(function).__call__
     if isgeneratorfunction(function) or isasyncgenfunction(function):
         raise BadFieldsError(f"{field} is a generator function, a call of it runs nothing, got {function!r}")
     return iscoroutinefunction(function) or iscoroutinefunction(call)

@@ -1,17 +1,17 @@
 """The errors of the package, and the signals that user code raises.
 
-    RateEnvelopeQueueError
-      BadFieldsError(ValueError)             a wrong argument, named in the message
-      BadIntervalsError(ValueError)          a deadline longer than the interval
-      CapacityExceededError                  the envelopes do not fit
-      QueueNotRunningError(RuntimeError)     sent to a stopping or stopped queue
-      QueueTerminatedError(RuntimeError)     the queue has ended for good
-      EnvelopeBlacklistedError               the type was stopped by StopType
-      DeadlineExceeded(TimeoutError)         outcome of a run that took too long
-      Cancelled                              outcome of a run whose context was cancelled
-    Signal                                   raised by user code to say what to do; no error
-      StopEnvelope                           never run this envelope again
-      StopType                               never run this type again
+RateEnvelopeQueueError
+  BadFieldsError(ValueError)             a wrong argument, named in the message
+  BadIntervalsError(ValueError)          a deadline longer than the interval
+  CapacityExceededError                  the envelopes do not fit
+  QueueNotRunningError(RuntimeError)     sent to a stopping or stopped queue
+  QueueTerminatedError(RuntimeError)     the queue has ended for good
+  EnvelopeBlacklistedError               the type was stopped by StopType
+  DeadlineExceeded(TimeoutError)         outcome of a run that took too long
+  Cancelled                              outcome of a run whose context was cancelled
+Signal                                   raised by user code to say what to do; no error
+  StopEnvelope                           never run this envelope again
+  StopType                               never run this type again
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class ThreadWork(Work):
 
 def abandon(envelope: Envelope[Any]) -> None:
     """Cancel the future of an envelope that will not run (again), if it has one that waits."""
-    work = envelope._invoke
+    work: object = envelope._invoke
     if isinstance(work, Work) and not work.future.done():
         work.future.cancel()
         if isinstance(work.future, Future):
@@ -71,7 +71,7 @@ def abandon(envelope: Envelope[Any]) -> None:
 
 def _tell_future(ctx: Context, envelope: Envelope[Any], error: BaseException) -> Decision:
     """The failure hook of submitted work: an error that came from around the call goes to the future too."""
-    work = envelope.invoke
+    work: object = envelope.invoke
     if isinstance(work, Work) and not work.future.done():
         work.future.set_exception(error)
     return drop()
@@ -89,5 +89,6 @@ def submitted(work: Work, *, is_async: bool = False) -> Envelope[None]:
     envelope._type = ""
     envelope._priority = 0
     envelope._is_async = is_async
+    envelope._is_ordinary = True
     envelope._handling = SUBMITTED
     return envelope

@@ -32,7 +32,9 @@ class Histogram:
     def __init__(self) -> None:
         self.batch: list[float] = []
         """Noted and not yet counted: append here, and call `fold` when it has grown to BATCH."""
-        self._counts = [0] * (len(BUCKETS) + 1)  # of each bucket, not cumulative; the last is above all bounds
+        self._counts = [0] * (
+            len(BUCKETS) + 1
+        )  # of each bucket, not cumulative; the last is above all bounds
         self._sum = 0.0
 
     def fold(self) -> None:

@@ -57,7 +57,7 @@ def _surround(
     try:
         next(generator)
     except StopIteration:
-        raise RuntimeError(f"stamp {generator.__qualname__} did not yield") from None
+        raise RuntimeError(f"stamp {_name(generator)} did not yield") from None
     try:
         result = yield lambda: inner(ctx, envelope)
     except BaseException as error:
@@ -71,7 +71,11 @@ def _surround(
         except StopIteration:
             return result
     generator.close()
-    raise RuntimeError(f"stamp {generator.__qualname__} yielded more than once")
+    raise RuntimeError(f"stamp {_name(generator)} yielded more than once")
+
+
+def _name(generator: Generator[Any, Any, Any]) -> str:
+    return str(getattr(generator, "__qualname__", generator))
 
 
 def logging_stamp(logger: logging.Logger | None = None) -> Stamp:
@@ -111,7 +115,7 @@ def before_after_stamp(
     def limited(hook: Hook[Any], ctx: Context, envelope: Envelope[Any]) -> Any:
         seconds = limit.seconds(envelope.deadline)
         inner = HookContext(ctx, until=ctx._clock.now() + seconds, allowed=seconds)
-        result = hook(inner, envelope)
+        result: Any = hook(inner, envelope)
         if is_awaitable(result) and isinstance(ctx, Run) and ctx.worker is not None:
             return ctx.worker.within(inner, result)
         return result
@@ -148,7 +152,9 @@ def drive(steps: Steps) -> Any:
 
 
 async def _drive_on(steps: Steps, pending: Any) -> Any:
-    call: Callable[[], Any] = lambda: pending
+    def call() -> Any:
+        return pending
+
     try:
         while True:
             try:

@@ -28,6 +28,7 @@ from .futures import ThreadWork, submitted
 if TYPE_CHECKING:
     from collections import deque
     from collections.abc import Callable, Generator
+    from types import FrameType
 
     from ._driver import Judgement
     from .core.run import Call, Outcome
@@ -80,8 +81,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
                 core = self._core
                 if self._places.get(envelope).__class__ is float and not core.is_stingy:
                     return  # it waits already: nothing changes, so no lock is needed
-                handling = envelope._handling
-                if not envelope._is_async and (handling is None or handling.schedule is None):
+                if envelope._is_ordinary and not envelope._is_async:
                     if not self._lock.acquire(False):
                         self._contend()
                     try:
@@ -93,9 +93,8 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
                     return
         limit = None if timeout is None else duration("timeout", timeout)
         entries = self._entries(envelopes, delay)
-        if block:
-            if self._wait(partial(self._try_send, entries), self._senders, limit):
-                return
+        if block and self._wait(partial(self._try_send, entries), self._senders, limit):
+            return
         with self._lock:
             self._add(entries)
 
@@ -112,7 +111,9 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
     def terminate(self) -> list[Envelope[Any]]:
         """End the queue for good, without waiting for what runs; returns the envelopes that will never run."""
         if self._breaks_into_itself():
-            threading.Thread(target=self._begin_terminate, name=f"{self._name}-terminate", daemon=True).start()
+            threading.Thread(
+                target=self._begin_terminate, name=f"{self._name}-terminate", daemon=True
+            ).start()
             return []
         return self._begin_terminate()
 
@@ -126,7 +127,9 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Run `fn(*args, **kwargs)` in the queue; its result is the future's."""
         if is_coroutine_function("fn", fn):
-            raise BadFieldsError(f"fn is a coroutine function, which needs AsyncRateEnvelopeQueue, got {fn!r}")
+            raise BadFieldsError(
+                f"fn is a coroutine function, which needs AsyncRateEnvelopeQueue, got {fn!r}"
+            )
         future: Future[T] = Future()
         self.send(submitted(ThreadWork(fn, args, kwargs, future)))
         return future
@@ -146,9 +149,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
 
     # Waiting and waking
 
-    def _wait(
-        self, attempt: Callable[[Ring], bool], waiters: deque[Ring], timeout: float | None
-    ) -> bool:
+    def _wait(self, attempt: Callable[[Ring], bool], waiters: deque[Ring], timeout: float | None) -> bool:
         """Sleep until the attempt succeeds; False when the timeout is over before."""
         until = inf if timeout is None else monotonic() + timeout
         bell = Bell()
@@ -218,11 +219,11 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
 
     def _breaks_into_itself(self) -> bool:
         """Is this a signal handler that interrupted a call of this queue, which may hold the lock?"""
-        frame = sys._getframe(1)
+        frame: FrameType | None = sys._getframe(1)
         while frame is not None:
             if frame.f_code in _HOLDERS and frame.f_locals.get("self") is self:
                 return True
-            frame = frame.f_back  # type: ignore[assignment]
+            frame = frame.f_back
         return False
 
     # The threads
@@ -246,7 +247,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
                 stays = run is not None or self._rest(me)
                 if pool.idle and not pool.is_waking:
                     self._wake()
-                if self._senders or self._joiners or self._enders:
+                if self._is_awaited:
                     rings = self._changed()
             finally:
                 lock.release()
@@ -307,34 +308,48 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
                 if self._keeper_bell is not bell or not self._pool.workers:
                     return
                 now = self._now()
-                self._core.promote(now)
-                self._pool.is_waking = False  # the insurance: if a wake-up was lost, this is another
-                self._alarm_at = -inf  # nobody needs to ring while the lock is held
-                self._wake()
-                self._alarm_at = self._next_alarm(now)
+                self._alarm_at = -inf  # nobody needs to ring for what is seen to here
+                next_limit = self._see_to(now)
+                # Why only if one is idle: busy workers see for themselves what comes due.
+                next_due = self._core.next_due if self._pool.idle else inf
+                self._alarm_at = max(min(next_due, next_limit), now + self._clock.tick)
             self._clock.wait(bell, self._alarm_at, INSURANCE)
 
-    def _next_alarm(self, now: float) -> float:
-        """* When the keeper is needed next. Busy workers see for themselves what comes due."""
-        alarm_at = self._core.next_due if self._pool.idle else inf
-        if self._replace_stuck:
-            alarm_at = min(alarm_at, self._replace_the_stuck(now))
-        return max(alarm_at, now + self._clock.tick)
+    def _look(self) -> None:
+        with self._lock:
+            self._see_to(self._now())
+
+    def _see_to(self, now: float) -> float:
+        """* Wake a worker for what has come due, and replace the stuck; returns when the next would be."""
+        self._core.promote(now)
+        self._pool.is_waking = False  # the insurance: if a wake-up was lost, this is another
+        self._wake()
+        return self._replace_the_stuck(now) if self._replace_stuck else inf
+
+    def _next_alarm_at(self) -> float:
+        with self._lock:
+            limits = [_limit_of(worker.run) for worker in self._pool.workers if not worker.is_stuck]
+        next_limit = min(limits, default=inf) if self._replace_stuck else inf
+        return min(super()._next_alarm_at(), next_limit)
 
     def _replace_the_stuck(self, now: float) -> float:
         """* Hire for each worker that overruns; returns when the next one would."""
         next_limit = inf
         for worker in list(self._pool.workers):
-            run = worker.run
-            if run is None or worker.is_stuck:
-                continue
-            limit = run._until if run.report is None else run.report._until
+            limit = inf if worker.is_stuck else _limit_of(worker.run)
             if limit > now:
                 next_limit = min(next_limit, limit)
                 continue
             worker.is_stuck = worker.is_dismissed = True
             self._hire_one()
         return next_limit
+
+
+def _limit_of(run: Run | None) -> float:
+    """When a run is overdue: by its deadline, or by the budget of the hook that reports it."""
+    if run is None:
+        return inf
+    return run._until if run.report is None else run.report._until
 
 
 # The calls that may hold the lock when a signal breaks into the main thread.

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass
-from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from .._checks import duration
@@ -20,7 +19,6 @@ from ..errors import BadFieldsError, StopEnvelope, StopType
 from .verdict import Ending
 
 if TYPE_CHECKING:
-    from ..clock import Clock
     from ..envelope import Envelope, Handling, Invoker
 
 Call = tuple[Callable[..., Any], tuple[Any, ...]]
@@ -47,34 +45,15 @@ class Run(Context):
     began_at: float
     again: tuple[Envelope[Any], float] | None
     """Sent again meanwhile: what runs next, and not before when."""
-    # Why the others are unset until they are needed: few runs need them, and every run pays for what is set.
     is_given_up: bool
     """Cancelled for good: finished after this run, whatever comes of it."""
     report: Context | None
     """The context of its success or failure hook, while that is called."""
     worker: Interrupter | None
-    """Who can interrupt it, where somebody can."""
+    """Who can interrupt it; None where nobody can."""
 
-    def __init__(self, envelope: Envelope[Any], attempt: int, began_at: float, clock: Clock) -> None:
-        # Why not super().__init__: a run is made for every envelope taken, and a call costs as much as the rest.
-        self.envelope = envelope
-        self.attempt = attempt
-        self.began_at = began_at
-        self.again = None
-        self._clock = clock
-        self._cancelled = None
-        handling = envelope._handling
-        if handling is None or not handling.deadline:
-            self._until = inf
-        else:
-            self._allowed = handling.deadline
-            self._until = began_at + handling.deadline
-
-    def __getattr__(self, name: str) -> Any:
-        """The unset ones: nobody has given it up, nothing is reported, nobody can interrupt it."""
-        if name in _UNSET:
-            return _UNSET[name]
-        raise AttributeError(name)
+    def __init__(self) -> None:
+        """Empty: `WorkQueue.take` fills it, because a call costs as much as the filling, and there is one for each run."""
 
     def cancel(self, reason: str = "the context was cancelled") -> None:
         """Be done from now on; so is a hook that reports this run right now."""
@@ -83,9 +62,6 @@ class Run(Context):
             self.report.cancel(reason)
         if self.worker is not None:
             self.worker.interrupt(self)
-
-
-_UNSET = {"is_given_up": False, "report": None, "worker": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,15 +158,18 @@ def report(
     if ending is Ending.SUCCESS and run.done:
         ending, error = Ending.ERROR, run.error  # too late or cancelled, though nothing was raised
     if ending is Ending.SUCCESS:
-        hook, args = handling.success_hook, ()
+        hook = handling.success_hook
     elif ending in _STOPS:
-        hook, args = None, ()
+        hook = None
     else:
-        hook, args = handling.failure_hook, (error,)
+        hook = handling.failure_hook
     if hook is not None:
         run.report = _afresh(run, handling, budget, now)
         try:
-            answer = yield hook, (run.report, run.envelope, *args)
+            answer = yield (
+                hook,
+                (run.report, run.envelope) if error is None else (run.report, run.envelope, error),
+            )
         except BaseException as raised:
             name = "success" if ending is Ending.SUCCESS else "failure"
             notes.append(Note(f"{name} hook raised, which changes nothing", raised))

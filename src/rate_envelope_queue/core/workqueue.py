@@ -37,18 +37,27 @@ class Entry(NamedTuple):
     beat: Beat = None
 
 
+class Memory(NamedTuple):
+    """What is remembered of an envelope between two runs."""
+
+    failures: int  # in a row
+    beat: Beat  # its schedule's
+
+
+_NO_MEMORY = Memory(0, None)
+
+
 class WorkQueue:
     """Ready, running and delayed envelopes of one queue. Not thread-safe: the driver holds its lock."""
 
     __slots__ = (
         "_agenda",
-        "_beats",
         "_clock",
         "_drains",
-        "_failures",
         "_gone",
         "_keeps",
         "_line",
+        "_memories",
         "_ordinary",
         "_places",
         "_room",
@@ -80,8 +89,7 @@ class WorkQueue:
         self._ordinary = self._line.ordinary
         self._gone: set[Hashable] = set()  # cancelled while ready, still in the line; none has a ready place
         self._agenda = Agenda()
-        self._failures: dict[Hashable, int] = {}  # failures in a row of what will run again; no zeros
-        self._beats: dict[Hashable, Beat] = {}  # what a schedule remembers between two ticks
+        self._memories: dict[Hashable, Memory] = {}  # only of what has failed or has a beat
         self.blacklist: set[str] = set()
         self.state = QueueState.INIT
         self.is_paused = False
@@ -91,7 +99,8 @@ class WorkQueue:
         self.is_stingy = False  # may a send be refused for the state or the blacklist?
         self.leavers: list[Envelope[Any]] = []
         """What was dropped, until the driver has let it go."""
-        self._waits, self._works = (Histogram(), Histogram()) if metrics else (None, None)
+        self._waits = Histogram() if metrics else None
+        self._works = Histogram() if metrics else None
         self._wait_batch = self._waits.batch if self._waits is not None else None
         self._work_batch = self._works.batch if self._works is not None else None
         self.added = self.done = self.failed = self.retried = self.dropped = self.panicked = 0
@@ -160,8 +169,7 @@ class WorkQueue:
         self._line.keep(lambda _: False)
         self._gone.clear()
         self._agenda = Agenda()
-        self._failures.clear()
-        self._beats.clear()
+        self._memories.clear()
         return unrun
 
     def pause(self) -> None:
@@ -212,19 +220,12 @@ class WorkQueue:
             self._admit(entry, now)
 
     def add_one(self, envelope: Envelope[Any], now: float) -> None:
-        """`add` of one envelope that is ready at once: the common case, by the shortest way."""
-        identity = envelope if envelope._key is None else envelope._key
+        """`add` of one ordinary envelope that is ready at once: the common case, by the shortest way."""
         places = self._places
-        if (
-            identity in places
-            or self.is_stingy
-            or len(places) >= self._room
-            or self._gone
-            or envelope._priority
-        ):
+        if envelope in places or self.is_stingy or len(places) >= self._room or self._gone:
             self.add((Entry(envelope),), now)
         else:
-            places[identity] = now
+            places[envelope] = now
             self._ordinary.append(envelope)
             self.added += 1
 
@@ -235,7 +236,7 @@ class WorkQueue:
         if place is None:
             self.added += 1
             if beat is not None:
-                self._beats[identity] = beat
+                self._memories[identity] = Memory(0, beat)
             self._wait_for(identity, envelope, now, first_due)
         elif isinstance(place, Run):
             if place.again is None:
@@ -278,7 +279,7 @@ class WorkQueue:
         """
         places = self._places
         if finished is not None:
-            if finished.again is not None or self._failures or self._beats:
+            if finished.again is not None or self._memories:
                 self.settle(finished, _DONE, None, None, now)
             else:
                 envelope = finished.envelope
@@ -301,8 +302,19 @@ class WorkQueue:
                 self._wait_batch.append(now - places[identity])  # type: ignore[operator]
                 if len(self._wait_batch) == BATCH:
                     self._fold()
-            attempt = self._failures.get(identity, 0) + 1 if self._failures else 1
-            run = places[identity] = Run(envelope, attempt, now, self._clock)
+            run = places[identity] = Run()
+            run.envelope = envelope
+            run.began_at = now
+            run.again = run.report = run.worker = run._cancelled = None
+            run.is_given_up = False
+            run._clock = self._clock
+            run.attempt = self._memories[identity].failures + 1 if identity in self._memories else 1
+            handling = envelope._handling
+            if handling is None or not handling.deadline:
+                run._until = inf
+            else:
+                run._allowed = handling.deadline
+                run._until = now + handling.deadline
             return run
         return None
 
@@ -342,15 +354,15 @@ class WorkQueue:
     def _remember(self, identity: Hashable, verdict: Verdict, due: float | None, beat: Beat) -> None:
         """Count failures in a row and keep the beat of what runs again; forget what does not."""
         if due is None:
-            self._beats.pop(identity, None)
+            self._memories.pop(identity, None)
+            return
+        self.retried += verdict.retried
+        before = self._memories.get(identity, _NO_MEMORY)
+        memory = Memory(before.failures + 1 if verdict.failed else 0, before.beat if beat is None else beat)
+        if memory == _NO_MEMORY:
+            self._memories.pop(identity, None)
         else:
-            self.retried += verdict.retried
-            if beat is not None:
-                self._beats[identity] = beat
-        if due is not None and verdict.failed:
-            self._failures[identity] = self._failures.get(identity, 0) + 1
-        else:
-            self._failures.pop(identity, None)
+            self._memories[identity] = memory
 
     def _fold(self) -> None:
         if self._waits is not None and self._works is not None:
@@ -359,7 +371,7 @@ class WorkQueue:
 
     def beat(self, envelope: Envelope[Any]) -> Beat:
         """What the envelope's schedule remembers."""
-        return self._beats.get(identity_of(envelope))
+        return self._memories.get(identity_of(envelope), _NO_MEMORY).beat
 
     # -- taking out
 
@@ -397,8 +409,7 @@ class WorkQueue:
                 self._agenda.remove(identity, place)
             else:
                 self._gone.add(identity)
-            self._failures.pop(identity, None)
-            self._beats.pop(identity, None)
+            self._memories.pop(identity, None)
             self.dropped += 1
             self.leavers.append(envelope)
         if len(self._gone) > _FEW and len(self._gone) * 2 > len(self._line):
