@@ -1,0 +1,115 @@
+"""Every example runs as a program of its own, ends well, says nothing on stderr and prints what it is there to show."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parent.parent / "examples"
+EXAMPLES = sorted(path.name for path in FOLDER.glob("*.py"))
+
+PRINTS: dict[str, list[str] | set[str]] = {
+    "01_preset_envelopes.py": [
+        "init: 3 envelopes wait for the start",
+        "email 1 to ada@example.org, 3 s left",
+        "email 2 to grace@example.org, 3 s left",
+        "email 3 to alan@example.org, 3 s left",
+        "stopped: 3 emails sent",
+    ],
+    "02_schedule.py": [
+        "upload: 25 %",
+        "heartbeat",
+        "upload: 100 %",
+        "stopped: 1 envelope waits for its next tick",
+    ],
+    "03_dynamic_sending.py": [
+        "resized photo-1.jpg",
+        "resized photo-6.jpg",
+        "refused all 9 scans: there are 3 places",
+        "rebuilds that wait: 1",
+        "rebuilt album summer",
+        "done: 7",
+    ],
+    "04_preset_and_dynamic.py": [
+        "preset: 5 envelopes",
+        "answered ada",
+        "answered grace",
+        "warmed contact",
+        "evicted what is old",
+        "dynamic: 2 requests; 1 tick is still to come",
+    ],
+    "05_start_stop_start.py": [
+        "reminder: drink water",
+        "stopped: 1 reminder is kept",
+        "refused: the queue is stopped and takes no envelopes",
+        "running again",
+        "reminder: stretch",
+        "stopped: 3 reminders given, 0 left",
+    ],
+    "06_asyncio.py": {
+        "archive: compressed in a thread",
+        "https://example.org: 19 bytes",
+        "submitted: [6, 6, 7, 7]",
+        "sensor: sent",
+        "sensor://kitchen: 16 bytes",
+        "hang: cancelled, time to clean up",
+        "hang failed: DeadlineExceeded",
+        "done: 7, failed: 1",
+    },
+    "07_retries_and_stamps.py": [
+        "payment 1: 50 received",
+        "payment 2: bank is down, next attempt in 0.1 s",
+        "payment 3: given up, CardExpired",
+        "payment 2: bank is down, next attempt in 0.2 s",
+        "  payment 2, attempt 3: ",
+        "payment 2: 70 received",
+        "done: 2, failed: 3, retried: 2, dropped: 1",
+    ],
+    "08_executor.py": [
+        "submit: contract cc8321d6",
+        "map: contract cc8321d6",
+        "map: receipt 6f328609",
+        "an error is the future's: invalid literal for int() with base 10: 'many'",
+        "run_in_executor: minutes 90e63d85",
+        "terminated",
+    ],
+    "09_testing_with_a_manual_clock.py": [
+        "73 reports, from Monday 00:00 to Thursday 00:00",
+        "backup attempts at 00:00 and 08:00",
+        "three days and eight hours took ",
+    ],
+}
+"""How the lines begin that an example has to print: a list in this order, a set in any; others may come between."""
+
+
+def test_every_example_has_its_lines_here() -> None:
+    """A new example is not tested until this table says what it prints."""
+    assert sorted(PRINTS) == EXAMPLES, "PRINTS and examples/ differ: add what the new example prints"
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_example_prints_what_it_shows(name: str) -> None:
+    """It ends by itself with exit code 0, warns of nothing and prints its lines in order."""
+    command = [sys.executable, "-X", "dev", "-W", "error", str(FOLDER / name)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    wanted = PRINTS[name]
+    printed = iter(ended.stdout.splitlines())
+    for beginning in wanted:
+        lines = printed if isinstance(wanted, list) else ended.stdout.splitlines()
+        found = any(line.startswith(beginning) for line in lines)
+        assert found, f"{beginning!r} is missing, or out of order, in:\n{ended.stdout}"
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_example_is_a_documented_script(name: str) -> None:
+    """It has a docstring, a `main` and the guard, so that it can be read, run and imported."""
+    tree = ast.parse((FOLDER / name).read_text(encoding="utf-8"))
+    assert ast.get_docstring(tree)
+    functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    assert "main" in functions
+    assert ast.unparse(tree.body[-1]).startswith("if __name__ == '__main__':")
