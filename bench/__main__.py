@@ -30,7 +30,8 @@ def main() -> None:
     if options.list:
         _print_list(cases)
         return
-    repeats = options.repeats or (QUICK_REPEATS if options.quick else FEWEST_REPEATS)
+    default = QUICK_REPEATS if options.quick else FEWEST_REPEATS
+    repeats = default if options.repeats is None else options.repeats
     if repeats < (1 if options.quick else FEWEST_REPEATS):
         parser.error(f"--repeats must be at least {FEWEST_REPEATS}, or 1 with --quick")
     chosen = [case for case in cases if not options.case or case.name in options.case]

@@ -21,7 +21,7 @@ from .core.pool import Worker
 from .core.run import SUCCEEDED, Run
 from .core.verdict import VERDICTS, Ending, Mode
 from .envelope import Envelope, is_coroutine_function
-from .errors import Cancelled, QueueNotRunningError
+from .errors import BadFieldsError, Cancelled, QueueNotRunningError
 from .futures import Work, submitted
 
 if TYPE_CHECKING:
@@ -117,7 +117,10 @@ class AsyncRateEnvelopeQueue(Driver[_Worker]):
         self._alarm_at = inf
         self._insurance: asyncio.TimerHandle | None = None
         self._threads: ThreadPoolExecutor | None = None  # for sync invokes; made when the first one runs
+        self._tasks: set[asyncio.Task[None]] = set()  # the workers of this start
         super().__init__(name, **options)
+        if not hasattr(self._clock, "call_at"):
+            raise BadFieldsError(f"clock must be one for asyncio, such as AsyncManualClock, got {self._clock!r}")
 
     async def start(self) -> None:
         """Start the workers; what was sent before runs first, in order. A running queue goes on as it is."""
@@ -169,7 +172,10 @@ class AsyncRateEnvelopeQueue(Driver[_Worker]):
         self._begin_stop(drains=self._drains, keeps=keep_waiting)
         if inside.get() is self:
             return False
-        return await self._wait(self._has_ended, self._enders, limit if self._waiting else 0)
+        ended = await self._wait(self._has_ended, self._enders, limit if self._waiting else 0)
+        if ended and self._waiting and self._tasks:
+            await asyncio.wait(self._tasks)  # they have nothing left to do but to end
+        return ended
 
     async def terminate(self) -> list[Envelope[Any]]:
         """End the queue for good, without waiting for what runs; returns the envelopes that will never run."""
@@ -233,6 +239,7 @@ class AsyncRateEnvelopeQueue(Driver[_Worker]):
 
     def _hire(self) -> None:
         self._loop = asyncio.get_running_loop()
+        self._tasks = set()
         for _ in range(self._workers):
             self._hire_one()
         self._insurance = self._loop.call_later(INSURANCE, self._look_again)
@@ -242,6 +249,8 @@ class AsyncRateEnvelopeQueue(Driver[_Worker]):
         self._pool.workers.append(worker)
         name = f"{self._name}-worker-{len(self._pool.workers)}"
         worker.task = self._loop.create_task(self._work(worker), name=name)
+        self._tasks.add(worker.task)
+        worker.task.add_done_callback(self._tasks.discard)
 
     def _closed(self) -> None:
         if self._alarm is not None:
@@ -314,6 +323,8 @@ class AsyncRateEnvelopeQueue(Driver[_Worker]):
         core, pool, now_of = self._core, self._pool, self._now
         run: Run | None = None
         judged: Judgement | None = None
+        envelope: Envelope[Any] | None
+        calls: Generator[Call, Any, Outcome] | None
         turn = 0
         while True:
             now = now_of()
@@ -335,6 +346,7 @@ class AsyncRateEnvelopeQueue(Driver[_Worker]):
             if self._is_awaited:
                 ring_all(self._changed())
             if run is None:
+                envelope = handling = calls = None  # Why: who sleeps must not keep the last one alive
                 turn = 0
                 if stays and await self._sleep(me):
                     continue

@@ -239,7 +239,8 @@ async def _in_time(changed: asyncio.Event) -> bool:
 
 
 def _deadline_of(run: object) -> float:
-    return float(getattr(run, "_until", inf))
+    """When the clock ends what a run waits for: its deadline, or that of the hook it is in."""
+    return float(getattr(getattr(run, "worker", None), "limit_at", getattr(run, "_until", inf)))
 
 
 def _task_of(run: object) -> object:

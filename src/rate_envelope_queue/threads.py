@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections import deque
 from concurrent.futures import Executor, Future
 from functools import partial
 from math import inf
@@ -26,7 +27,6 @@ from .errors import BadFieldsError
 from .futures import ThreadWork, submitted
 
 if TYPE_CHECKING:
-    from collections import deque
     from collections.abc import Callable, Generator
     from types import FrameType
 
@@ -60,7 +60,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
         self._lock: threading.Lock = threading.Lock()
         self._keeper_bell = Bell()  # a new one for each start
         self._alarm_at = inf  # when the keeper looks by itself
-        self._threads: list[threading.Thread] = []  # of this start
+        self._requests: deque[Callable[[], object]] = deque()  # what a signal handler could not do itself
         super().__init__(name, **options)
 
     def start(self) -> None:
@@ -111,9 +111,8 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
     def terminate(self) -> list[Envelope[Any]]:
         """End the queue for good, without waiting for what runs; returns the envelopes that will never run."""
         if self._breaks_into_itself():
-            threading.Thread(
-                target=self._begin_terminate, name=f"{self._name}-terminate", daemon=True
-            ).start()
+            if not self._leave_to_the_keeper(self._begin_terminate):
+                threading.Thread(target=self._begin_terminate, name=f"{self._name}-terminate").start()
             return []
         return self._begin_terminate()
 
@@ -146,6 +145,14 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+    def _check_sendable(self, envelope: Envelope[Any]) -> None:
+        super()._check_sendable(envelope)
+        if envelope._is_async:
+            raise BadFieldsError(
+                f"invoke and hooks must be plain functions here, coroutine functions need "
+                f"AsyncRateEnvelopeQueue, got {envelope!r} with {_async_part(envelope)}"
+            )
 
     # Waiting and waking
 
@@ -185,7 +192,6 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
         self._keeper_bell.ring()
 
     def _hire(self) -> None:
-        self._threads = []
         for _ in range(self._workers):
             self._hire_one()
         self._keeper_bell = Bell()
@@ -197,25 +203,17 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
         self._start_thread(f"worker-{len(self._pool.workers)}", self._work, worker)
 
     def _start_thread(self, role: str, target: Callable[..., None], argument: object) -> None:
-        thread = threading.Thread(target=target, args=(argument,), name=f"{self._name}-{role}", daemon=True)
-        self._threads = [*filter(threading.Thread.is_alive, self._threads), thread]
-        thread.start()
+        threading.Thread(target=target, args=(argument,), name=f"{self._name}-{role}", daemon=True).start()
 
     def _end(self, *, drains: bool, keeps: bool, waits: bool, timeout: float | None) -> bool:
         """Begin the stop and wait for its end, where that is wanted and possible."""
         if self._breaks_into_itself():
-            stop = partial(self._begin_stop, drains=drains, keeps=keeps)
-            threading.Thread(target=stop, name=f"{self._name}-stop", daemon=True).start()
+            self._leave_to_the_keeper(partial(self._begin_stop, drains=drains, keeps=keeps))
             return False
-        threads = self._threads
         self._begin_stop(drains=drains, keeps=keeps)
         if inside.get() is self:
             return False
-        ended = self._wait(self._has_ended, self._enders, timeout if waits else 0)
-        if ended and waits:
-            for thread in threads:
-                thread.join()
-        return ended
+        return self._wait(self._has_ended, self._enders, timeout if waits else 0)
 
     def _breaks_into_itself(self) -> bool:
         """Is this a signal handler that interrupted a call of this queue, which may hold the lock?"""
@@ -226,6 +224,15 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
             frame = frame.f_back
         return False
 
+    def _leave_to_the_keeper(self, request: Callable[[], object]) -> bool:
+        """Have it done by the keeper, who may wait for the lock; False where there is none."""
+        # Why not by a new thread: the signal may have interrupted the start of one, which holds a lock, too.
+        if self._core.state not in (QueueState.RUNNING, QueueState.STOPPING):
+            return False
+        self._requests.append(request)
+        self._keeper_bell.ring()
+        return True
+
     # The threads
 
     def _work(self, me: _Worker) -> None:
@@ -234,6 +241,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
         core, pool, lock, now_of = self._core, self._pool, self._lock, self._now
         run: Run | None = None
         judged: Judgement | None = None
+        envelope: Envelope[Any] | None
         while True:
             rings: list[Ring] | None = None
             if not lock.acquire(False):
@@ -256,6 +264,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
             if rings:
                 ring_all(rings)
             if run is None:
+                envelope = handling = None  # Why: who sleeps must not keep the last one alive
                 if stays and self._sleep(me):
                     continue
                 break
@@ -304,6 +313,8 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
     def _keep(self, bell: Bell) -> None:
         """The keeper: wake a worker for what comes due, replace the stuck, and look again after a while."""
         while True:
+            while self._requests:
+                self._requests.popleft()()
             with self._lock:
                 if self._keeper_bell is not bell or not self._pool.workers:
                     return
@@ -343,6 +354,17 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
             worker.is_stuck = worker.is_dismissed = True
             self._hire_one()
         return next_limit
+
+
+def _async_part(envelope: Envelope[Any]) -> str:
+    """Which part of the envelope is a coroutine function."""
+    parts = ("invoke", "before_hook", "after_hook", "success_hook", "failure_hook")
+    named = {part: getattr(envelope, part) for part in parts}
+    return ", ".join(
+        f"{part}={call!r}"
+        for part, call in named.items()
+        if call is not None and is_coroutine_function(part, call)
+    )
 
 
 def _limit_of(run: Run | None) -> float:

@@ -253,7 +253,9 @@ def test_a_blocking_send_that_can_never_fit_fails_at_once(driver: Driver) -> Non
     assert caught.value.needed == 3
 
 
-@pytest.mark.parametrize(("end", "error"), [("stop", QueueNotRunningError), ("terminate", QueueTerminatedError)])
+@pytest.mark.parametrize(
+    ("end", "error"), [("stop", QueueNotRunningError), ("terminate", QueueTerminatedError)]
+)
 def test_a_stop_ends_a_blocking_send(driver: Driver, gate: Gate, end: str, error: type[Exception]) -> None:
     queue = driver.queue(capacity=1, waiting=False)
     queue.send(driver.envelope(gate.pass_through))

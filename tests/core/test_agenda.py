@@ -17,8 +17,8 @@ def work(ctx: object, envelope: object) -> None:
     """Never called here."""
 
 
-def an_envelope(name: object = None) -> Envelope[Any]:
-    return Envelope(work, id=name)
+def an_envelope(name: object = None, key: str | None = None) -> Envelope[Any]:
+    return Envelope(work, id=name, key=key)
 
 
 def an_agenda(*instants: float) -> tuple[Agenda, list[Envelope[Any]]]:
@@ -87,14 +87,14 @@ def test_what_is_removed_never_comes_due() -> None:
 
 def test_with_a_key_the_envelope_that_is_in_is_the_one_removed() -> None:
     agenda = Agenda()
-    first = Envelope(work, key="k")
+    first = an_envelope(key="k")
     agenda.add("k", first, Due(1))
     assert agenda.remove("k", Due(1)) is first
 
 
 def test_a_key_finds_its_envelope_among_those_of_one_instant() -> None:
     agenda = Agenda()
-    keyed, plain = Envelope(work, id="keyed", key="k"), an_envelope("plain")
+    keyed, plain = an_envelope("keyed", key="k"), an_envelope("plain")
     agenda.add("k", keyed, Due(1))
     agenda.add(plain, plain, Due(1))
     assert agenda.remove("k", Due(1)) is keyed

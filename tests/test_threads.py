@@ -1,0 +1,381 @@
+"""What only the thread queue does: the Executor, stuck workers, signals, exits, and the lost wake-up."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import functools
+import gc
+import logging
+import subprocess
+import sys
+import textwrap
+import threading
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from rate_envelope_queue import (
+    BadFieldsError,
+    CapacityExceededError,
+    Context,
+    Envelope,
+    QueueState,
+    QueueTerminatedError,
+    RateEnvelopeQueue,
+    StopEnvelope,
+    simple_drain_queue,
+    simple_stop_queue,
+    stamp,
+)
+from rate_envelope_queue.testing import ManualClock
+
+LIMIT = 20
+
+
+@pytest.fixture
+def queue() -> Iterator[RateEnvelopeQueue]:
+    with RateEnvelopeQueue("q", workers=2) as queue:
+        yield queue
+    queue.terminate()
+
+
+# The Executor
+
+
+def test_submit_gives_a_future_with_the_result(queue: RateEnvelopeQueue) -> None:
+    assert isinstance(queue, concurrent.futures.Executor)
+    assert queue.submit(pow, 2, exp=5).result(LIMIT) == 32
+
+
+def test_submit_gives_a_future_with_the_exception_and_logs_no_warning(
+    queue: RateEnvelopeQueue, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail() -> None:
+        raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine"):
+        queue.submit(fail).result(LIMIT)
+    assert queue.join(LIMIT)
+    assert queue.stats().failed == 1
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+def test_map_and_run_in_executor_work_as_with_any_executor(queue: RateEnvelopeQueue) -> None:
+    assert list(queue.map(lambda x, y: x * y, range(10), range(10))) == [x * x for x in range(10)]
+
+    async def main() -> int:
+        return await asyncio.get_running_loop().run_in_executor(queue, pow, 3, 2)
+
+    assert asyncio.run(main()) == 9
+
+
+def test_a_cancelled_future_is_not_called() -> None:
+    queue = RateEnvelopeQueue("q", workers=1)
+    called: list[int] = []
+    future = queue.submit(called.append, 1)
+    assert future.cancel()
+    with queue:
+        assert queue.join(LIMIT)
+    assert not called
+
+
+def test_submit_refuses_what_it_cannot_call(queue: RateEnvelopeQueue) -> None:
+    async def coroutine() -> None: ...
+
+    with pytest.raises(BadFieldsError, match="AsyncRateEnvelopeQueue"):
+        queue.submit(coroutine)
+    with pytest.raises(BadFieldsError, match="fn must be callable"):
+        queue.submit(5)  # type: ignore[arg-type]
+    assert queue.stats().added == 0
+
+
+def test_futures_of_what_is_dropped_are_cancelled() -> None:
+    queue = RateEnvelopeQueue("q", workers=1, stop_mode="stop")
+    dropped = queue.submit(int)
+    queue.start()
+    queue.pause()
+    waiting = queue.submit(int)
+    assert queue.stop(LIMIT, keep_waiting=False)
+    assert waiting.cancelled()
+    assert dropped.done()
+    kept = RateEnvelopeQueue("q", workers=1)
+    future = kept.submit(int)
+    assert len(kept.terminate()) == 1
+    assert future.cancelled()
+    with pytest.raises(concurrent.futures.CancelledError):
+        future.result(0)
+
+
+@pytest.mark.parametrize("raised", [ValueError("from the stamp"), StopEnvelope()])
+def test_a_stamp_that_refuses_the_call_settles_the_future(raised: Exception) -> None:
+    def refusing(inner: Any) -> Any:
+        def call(ctx: Context, envelope: Envelope[Any]) -> None:
+            raise raised
+
+        return call
+
+    with RateEnvelopeQueue("q", workers=1, stamps=[refusing]) as queue:
+        future = queue.submit(int)
+        expected = ValueError if isinstance(raised, ValueError) else concurrent.futures.CancelledError
+        with pytest.raises(expected):
+            future.result(LIMIT)
+
+
+@pytest.mark.parametrize("stop_mode", ["drain", "stop"])
+def test_shutdown_drains_whatever_the_stop_mode_and_terminates(stop_mode: Any) -> None:
+    queue = RateEnvelopeQueue("q", workers=1, stop_mode=stop_mode, waiting=False)
+    queue.start()
+    futures = [queue.submit(pow, i, 2) for i in range(20)]
+    queue.shutdown()
+    assert [future.result(0) for future in futures] == [i * i for i in range(20)]
+    assert queue.state is QueueState.TERMINATED
+    with pytest.raises(RuntimeError):
+        queue.submit(int)
+    queue.shutdown()
+
+
+def test_shutdown_without_waiting_terminates_when_the_work_is_done() -> None:
+    release, queue = threading.Event(), RateEnvelopeQueue("q", workers=1)
+    queue.start()
+    first, second = queue.submit(release.wait, LIMIT), queue.submit(int)
+    queue.shutdown(wait=False)
+    release.set()
+    assert first.result(LIMIT) is True
+    assert second.result(LIMIT) == 0
+    assert queue.join(LIMIT)
+
+
+def test_shutdown_can_cancel_what_has_not_begun() -> None:
+    release, began, queue = threading.Event(), threading.Event(), RateEnvelopeQueue("q", workers=1)
+    queue.start()
+
+    def work() -> bool:
+        began.set()
+        return release.wait(LIMIT)
+
+    first, second = queue.submit(work), queue.submit(int)
+    assert began.wait(LIMIT)
+    queue.shutdown(wait=False, cancel_futures=True)
+    release.set()
+    queue.shutdown()
+    assert first.result(LIMIT) is True
+    assert second.cancelled()
+
+
+def test_shutdown_of_a_queue_that_never_started_cancels_all() -> None:
+    queue = RateEnvelopeQueue("q", workers=1)
+    future = queue.submit(int)
+    queue.shutdown()
+    assert future.cancelled()
+    assert queue.state is QueueState.TERMINATED
+
+
+def test_submit_respects_the_capacity() -> None:
+    queue = RateEnvelopeQueue("q", workers=1, capacity=1)
+    queue.submit(int)
+    with pytest.raises(CapacityExceededError):
+        queue.submit(int)
+    queue.terminate()
+
+
+# Stuck workers
+
+
+def test_a_stuck_worker_is_replaced_at_once_and_counted() -> None:
+    clock, release, began = ManualClock(), threading.Event(), threading.Event()
+    errors: list[BaseException] = []
+
+    def stuck(ctx: Context, envelope: Envelope[Any]) -> None:
+        began.set()
+        release.wait(LIMIT)
+
+    with RateEnvelopeQueue("q", workers=1, clock=clock, replace_stuck=True) as queue:
+        queue.send(
+            Envelope(stuck, deadline=5, failure_hook=lambda ctx, envelope, error: errors.append(error))
+        )
+        assert began.wait(LIMIT)
+        clock.advance(5)
+        assert queue.stats().stuck == 1
+        assert queue.submit(pow, 2, 2).result(LIMIT) == 4, "the pool has kept its size"
+        release.set()
+        assert queue.join(LIMIT)
+        assert queue.stats().stuck == 0
+        assert type(errors[0]).__name__ == "DeadlineExceeded"
+        assert queue.submit(pow, 2, 2).result(LIMIT) == 4
+        assert len(queue._pool.workers) == 1
+
+
+def test_without_replace_stuck_a_late_envelope_keeps_its_worker() -> None:
+    clock, release, began = ManualClock(), threading.Event(), threading.Event()
+
+    def stuck(ctx: Context, envelope: Envelope[Any]) -> None:
+        began.set()
+        release.wait(LIMIT)
+
+    with RateEnvelopeQueue("q", workers=1, clock=clock) as queue:
+        queue.send(Envelope(stuck, deadline=5))
+        assert began.wait(LIMIT)
+        clock.advance(5)
+        assert queue.stats().stuck == 0
+        release.set()
+
+
+# Wake-ups, references, names
+
+
+def test_a_lost_wake_up_cannot_strand_work() -> None:
+    """The insurance: the keeper looks by itself, though nobody rang."""
+    clock = ManualClock()
+    with RateEnvelopeQueue("q", workers=1, clock=clock) as queue:
+        assert queue.join(LIMIT)
+        while not queue._pool.idle:
+            threading.Event().wait(0.001)
+        queue._pool.is_waking = True  # as if a worker had been woken, and the ring had been lost
+        ran = threading.Event()
+        queue.send(Envelope(lambda ctx, envelope: ran.set()))
+        assert not ran.wait(0.02)
+        queue._look()
+        assert ran.wait(LIMIT)
+
+
+def test_an_envelope_that_has_run_can_be_collected(queue: RateEnvelopeQueue) -> None:
+    class Payload: ...
+
+    payload = Payload()
+    reference = weakref.ref(payload)
+    queue.send(Envelope(lambda ctx, envelope: None, payload=payload))
+    del payload
+    assert queue.join(LIMIT)
+    while len(queue._pool.idle) < 2:
+        threading.Event().wait(0.001)
+    gc.collect()
+    assert reference() is None
+
+
+def test_a_failed_envelope_can_be_collected(
+    queue: RateEnvelopeQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Why: a log record that pytest keeps would keep the traceback, and with it the envelope.
+    monkeypatch.setattr(logging.getLogger("rate_envelope_queue"), "propagate", False)
+
+    class Payload: ...
+
+    def fail(ctx: Context, envelope: Envelope[Any]) -> None:
+        raise ValueError
+
+    payload = Payload()
+    reference = weakref.ref(payload)
+    queue.send(Envelope(fail, payload=payload))
+    del payload
+    assert queue.join(LIMIT)
+    while len(queue._pool.idle) < 2:
+        threading.Event().wait(0.001)
+    gc.collect()
+    assert reference() is None
+
+
+def test_the_simple_queues_are_what_they_say() -> None:
+    drain, stop = simple_drain_queue("d", 3), simple_stop_queue("s", 2)
+    assert (drain.name, drain.capacity, drain._drains, drain._waiting) == ("d", 1_000_000, True, True)
+    assert (stop.name, stop.capacity, stop._drains, stop._waiting) == ("s", 1_000_000, False, False)
+
+
+def test_a_coroutine_function_is_refused_and_named(queue: RateEnvelopeQueue) -> None:
+    async def coroutine(ctx: Context, envelope: Envelope[Any]) -> None: ...
+
+    class Callable:
+        async def __call__(self, ctx: Context, envelope: Envelope[Any]) -> None: ...
+
+    for invoke in (coroutine, functools.partial(coroutine), Callable()):
+        with pytest.raises(BadFieldsError, match=r"AsyncRateEnvelopeQueue.*invoke="):
+            queue.send(Envelope(invoke))
+    assert queue.stats().added == 0
+
+
+def test_a_handler_knows_nothing_of_a_contextmanager_that_fails(queue: RateEnvelopeQueue) -> None:
+    with pytest.raises(ZeroDivisionError), RateEnvelopeQueue("other", workers=1) as other:
+        other.send(Envelope(lambda ctx, envelope: None))
+        raise ZeroDivisionError
+    assert other.state is QueueState.STOPPED
+    assert other.stats().done == 1
+
+
+def test_terminating_from_a_handler_ends_the_queue(queue: RateEnvelopeQueue) -> None:
+    queue.send(Envelope(lambda ctx, envelope: queue.terminate()))
+    assert queue.join(LIMIT)
+    with pytest.raises(QueueTerminatedError):
+        queue.send(Envelope(lambda ctx, envelope: None))
+
+
+# Real processes
+
+
+def run_script(body: str) -> subprocess.CompletedProcess[str]:
+    script = textwrap.dedent(body)
+    return subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=LIMIT, check=False
+    )
+
+
+def test_stop_from_a_signal_handler_that_breaks_into_send_does_not_deadlock() -> None:
+    done = run_script("""
+        import itertools, signal, threading
+        from rate_envelope_queue import Envelope, RateEnvelopeQueue
+        queue = RateEnvelopeQueue("q", workers=2)
+        answers = []
+        signal.signal(signal.SIGALRM, lambda *_: answers.append(queue.stop()))
+        queue.start()
+        signal.setitimer(signal.ITIMER_REAL, 0.001, 0.0003)
+        work = lambda ctx, envelope: None
+        starts = 0
+        for i in itertools.count():
+            try:
+                queue.send(Envelope(work))
+            except RuntimeError:
+                starts += 1
+                queue.start()
+            if len(answers) > 300:
+                break
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        queue.start()
+        queue.stop()
+        stats = queue.stats()
+        assert stats.done + stats.occupied == stats.added, stats
+        print("ended", set(answers) <= {True, False})
+    """)
+    assert done.stdout == "ended True\n", done.stderr
+
+
+def test_stop_from_atexit_drains() -> None:
+    done = run_script("""
+        import atexit
+        from rate_envelope_queue import Envelope, RateEnvelopeQueue
+        queue = RateEnvelopeQueue("q", workers=1)
+        queue.start()
+        atexit.register(lambda: print("stopped", queue.stop(), queue.stats().done))
+        queue.send(*[Envelope(lambda ctx, envelope: None) for _ in range(100)])
+    """)
+    assert done.stdout == "stopped True 100\n", done.stderr
+
+
+def test_a_program_that_forgets_to_stop_ends_all_the_same() -> None:
+    done = run_script("""
+        from rate_envelope_queue import Envelope, RateEnvelopeQueue
+        queue = RateEnvelopeQueue("q", workers=2)
+        queue.start()
+        queue.send(Envelope(lambda ctx, envelope: None, interval=60))
+        queue.join()
+        print("end of main")
+    """)
+    assert (done.stdout, done.stderr, done.returncode) == ("end of main\n", "", 0)
+
+
+def test_a_stamp_shows_its_name() -> None:
+    @stamp
+    def timed(ctx: Context, envelope: Envelope[Any]) -> Any:
+        yield
+
+    assert timed.__name__ == "timed"
