@@ -36,7 +36,7 @@ def main() -> None:
             Envelope(poll, type="poll", payload=upload, interval=0.2, deadline=0.1),
             every(0.25, beat),  # the short form
         )
-        upload.is_complete.wait()
+        upload.is_complete.wait(timeout=5)
     print(f"stopped: {queue.stats().delayed} envelope waits for its next tick")
 
 

@@ -34,7 +34,7 @@ def main() -> None:
         for _ in range(3):  # one key, so one run, a moment from now
             queue.send(Envelope(rebuild, key="album summer", payload=rebuilt), delay=0.5)
         print(f"rebuilds that wait: {queue.stats().delayed}")
-        rebuilt.wait()
+        rebuilt.wait(timeout=5)
     print(f"done: {queue.stats().done}")
 
 

@@ -28,8 +28,8 @@ def main() -> None:
     queue.start()
     print(f"{queue.state.value} again")
     queue.send(Envelope(remind, id="sleep", payload=slept))
-    slept.wait()
-    stretched.wait()
+    slept.wait(timeout=5)
+    stretched.wait(timeout=5)
     queue.stop()
     print(f"{queue.state.value}: {queue.stats().done} reminders given, {queue.occupied} left")
 

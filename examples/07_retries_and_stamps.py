@@ -68,7 +68,7 @@ def main() -> None:
                 )
             )
         for payment in payments:
-            payment.settled.wait()
+            payment.settled.wait(timeout=5)
     stats = queue.stats()
     print(f"done: {stats.done}, failed: {stats.failed}, retried: {stats.retried}, dropped: {stats.dropped}")
 

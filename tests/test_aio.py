@@ -184,7 +184,9 @@ def test_an_envelope_that_cancels_itself_without_awaiting_does_no_harm_to_the_ne
                 for _ in range(5):
                     await asyncio.sleep(0)
 
-            await queue.send(Envelope(suicidal, failure_hook=failures), Envelope(awaiting, failure_hook=failures))
+            await queue.send(
+                Envelope(suicidal, failure_hook=failures), Envelope(awaiting, failure_hook=failures)
+            )
             assert await queue.join()
             assert [type(error) for error in failures] == [Cancelled]
             assert queue.stats().done == 1
@@ -216,7 +218,9 @@ def test_terminate_breaks_off_what_runs_and_does_not_wait() -> None:
         queue = AsyncRateEnvelopeQueue("q", workers=2)
         await queue.start()
         waiting = Envelope(noop)
-        await queue.send(Envelope(forever, failure_hook=failures), Envelope(forever, failure_hook=failures), waiting)
+        await queue.send(
+            Envelope(forever, failure_hook=failures), Envelope(forever, failure_hook=failures), waiting
+        )
         while queue.stats().running < 2:
             await asyncio.sleep(0)
         assert await queue.terminate() == [waiting]
@@ -362,7 +366,9 @@ def test_send_threadsafe_from_another_thread() -> None:
     async def main() -> None:
         async with AsyncRateEnvelopeQueue("q", workers=1, capacity=1) as queue:
             queue.pause()
-            futures = await asyncio.to_thread(lambda: [queue.send_threadsafe(Envelope(noop)) for _ in range(2)])
+            futures = await asyncio.to_thread(
+                lambda: [queue.send_threadsafe(Envelope(noop)) for _ in range(2)]
+            )
             await asyncio.wrap_future(futures[0])
             with pytest.raises(CapacityExceededError):
                 await asyncio.wrap_future(futures[1])
@@ -433,7 +439,9 @@ def test_a_closing_loop_ends_the_workers_and_keeps_what_waits() -> None:
 
     async def main() -> None:
         await queue.start()
-        await queue.send(Envelope(forever, failure_hook=failures), Envelope(forever, failure_hook=failures), Envelope(noop))
+        await queue.send(
+            Envelope(forever, failure_hook=failures), Envelope(forever, failure_hook=failures), Envelope(noop)
+        )
         while queue.stats().running < 2:
             await asyncio.sleep(0)
 

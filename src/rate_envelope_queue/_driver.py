@@ -123,6 +123,7 @@ class Driver(Generic[W]):
         self._core = WorkQueue(capacity=capacity, clock=clock, metrics=metrics)
         self._places = self._core._places
         self._pool: Pool[W] = Pool(self._core)
+        self._starts = 0
         self._senders: deque[Ring] = deque()  # wait for room; the first has the next turn
         self._joiners: deque[Ring] = deque()  # wait until nothing is ready or running
         self._enders: deque[Ring] = deque()  # wait until the workers have ended
@@ -188,6 +189,7 @@ class Driver(Generic[W]):
         _check_envelope(envelope)
         with self._lock:
             found, run = self._core.cancel(envelope)
+            self._dismiss()
         if run is not None:
             run.cancel("the envelope was cancelled")
         self._let_go()
@@ -197,6 +199,7 @@ class Driver(Generic[W]):
         """Start no more envelopes; what runs goes on, and sending too."""
         with self._lock:
             self._core.pause()
+            self._dismiss()
         self._let_go()
 
     def resume(self) -> None:
@@ -243,7 +246,7 @@ class Driver(Generic[W]):
         return stays
 
     def _dismiss(self) -> None:
-        """* After the state has changed: send home who sleeps."""
+        """* After there may be no more to do: send home who sleeps, if the queue stops."""
         had_workers = bool(self._pool.workers)
         self._pool.dismiss()
         if had_workers and not self._pool.workers:
@@ -354,6 +357,7 @@ class Driver(Generic[W]):
         was_running = self.state is QueueState.RUNNING
         if self._core.apply(Event.START):
             if not was_running:
+                self._starts += 1
                 self._hire()
                 self._wake()
             return True
@@ -365,16 +369,19 @@ class Driver(Generic[W]):
             )
         return False
 
-    def _begin_stop(self, *, drains: bool, keeps: bool, event: Event = Event.STOP) -> list[Run]:
-        """Have the workers end, `_has_ended` tells when they have; returns what runs."""
+    def _begin_stop(self, *, drains: bool, keeps: bool, event: Event = Event.STOP) -> int:
+        """Have the workers end; returns which start this ends, for `_has_ended`."""
         with self._lock:
+            starts = self._starts
             self._core.stop(event, drains=drains, keeps=keeps, now=self._now())
-            runs = self._core.runs()
+            runs = self._core.runs() if event is Event.PARENT_CANCELLED else []
             self._dismiss()
             rings = self._all_waiters()
         ring_all(rings)
+        for run in runs:
+            run.cancel("the parent context was cancelled")
         self._let_go()
-        return runs
+        return starts
 
     def _begin_terminate(self) -> list[Envelope[Any]]:
         with self._lock:
@@ -392,12 +399,11 @@ class Driver(Generic[W]):
         return unrun
 
     def _parent_cancelled(self) -> None:
-        for run in self._begin_stop(drains=False, keeps=True, event=Event.PARENT_CANCELLED):
-            run.cancel("the parent context was cancelled")
+        self._begin_stop(drains=False, keeps=True, event=Event.PARENT_CANCELLED)
 
-    def _has_ended(self, _: Ring | None = None) -> bool:
-        """* Have all workers ended?"""
-        return not self._pool.workers
+    def _has_ended(self, starts: int, _: Ring) -> bool:
+        """* Have all workers of that start ended, whether or not there was another start since?"""
+        return not self._pool.workers or self._starts != starts
 
     # Waiting, for both queues: one sleeps between two steps, the other awaits
 
@@ -428,7 +434,7 @@ class Driver(Generic[W]):
             rings.append(self._senders[0])
         if self._joiners and self._is_quiet():
             rings += self._joiners
-        if self._enders and self._has_ended():
+        if self._enders and not self._pool.workers:
             rings += self._enders
         return rings
 

@@ -120,7 +120,9 @@ class AsyncRateEnvelopeQueue(Driver[_Worker]):
         self._tasks: set[asyncio.Task[None]] = set()  # the workers of this start
         super().__init__(name, **options)
         if not hasattr(self._clock, "call_at"):
-            raise BadFieldsError(f"clock must be one for asyncio, such as AsyncManualClock, got {self._clock!r}")
+            raise BadFieldsError(
+                f"clock must be one for asyncio, such as AsyncManualClock, got {self._clock!r}"
+            )
 
     async def start(self) -> None:
         """Start the workers; what was sent before runs first, in order. A running queue goes on as it is."""
@@ -169,12 +171,15 @@ class AsyncRateEnvelopeQueue(Driver[_Worker]):
         envelope it begins the stop and returns False.
         """
         limit = None if timeout is None else duration("timeout", timeout)
-        self._begin_stop(drains=self._drains, keeps=keep_waiting)
+        tasks = self._tasks
+        starts = self._begin_stop(drains=self._drains, keeps=keep_waiting)
         if inside.get() is self:
             return False
-        ended = await self._wait(self._has_ended, self._enders, limit if self._waiting else 0)
-        if ended and self._waiting and self._tasks:
-            await asyncio.wait(self._tasks)  # they have nothing left to do but to end
+        ended = await self._wait(
+            partial(self._has_ended, starts), self._enders, limit if self._waiting else 0
+        )
+        if ended and self._waiting and tasks:
+            await asyncio.wait(tasks)  # they have nothing left to do but to end
         return ended
 
     async def terminate(self) -> list[Envelope[Any]]:

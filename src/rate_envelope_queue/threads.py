@@ -210,10 +210,10 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
         if self._breaks_into_itself():
             self._leave_to_the_keeper(partial(self._begin_stop, drains=drains, keeps=keeps))
             return False
-        self._begin_stop(drains=drains, keeps=keeps)
+        starts = self._begin_stop(drains=drains, keeps=keeps)
         if inside.get() is self:
             return False
-        return self._wait(self._has_ended, self._enders, timeout if waits else 0)
+        return self._wait(partial(self._has_ended, starts), self._enders, timeout if waits else 0)
 
     def _breaks_into_itself(self) -> bool:
         """Is this a signal handler that interrupted a call of this queue, which may hold the lock?"""

@@ -1,0 +1,156 @@
+"""Contexts and the clocks that tests control."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from rate_envelope_queue import (
+    AsyncRateEnvelopeQueue,
+    BadFieldsError,
+    Cancelled,
+    Context,
+    Envelope,
+    RateEnvelopeQueue,
+)
+from rate_envelope_queue.testing import AsyncManualClock, ManualClock
+
+LIMIT = 20
+
+
+def test_a_root_context_is_done_when_it_is_cancelled() -> None:
+    context = Context()
+    assert (context.done, context.remaining(), context.error) == (False, float("inf"), None)
+    context.raise_if_done()
+    context.cancel("enough")
+    context.cancel("again")
+    assert (context.done, context.remaining(), str(context.error)) == (True, 0, "enough")
+    with pytest.raises(Cancelled, match="enough"):
+        context.raise_if_done()
+    assert context.wait(60) is True
+
+
+def test_cancelling_wakes_every_thread_that_waits() -> None:
+    context, answers = Context(), []
+    waiting = [threading.Thread(target=lambda: answers.append(context.wait(60))) for _ in range(4)]
+    for thread in waiting:
+        thread.start()
+    context.cancel()
+    for thread in waiting:
+        thread.join(LIMIT)
+    assert answers == [True] * 4
+
+
+def test_wait_ends_by_itself() -> None:
+    assert Context().wait(0) is False
+    assert Context().wait(0.001) is False
+    with pytest.raises(BadFieldsError, match="seconds"):
+        Context().wait(-1)
+
+
+@pytest.mark.parametrize(
+    ("by", "seconds"),
+    [
+        (5, 5),
+        (0.5, 0.5),
+        (timedelta(minutes=2), 120),
+        ("90 s", 90),
+        ("1.5 s", 1.5),
+        ("5 min", 300),
+        ("2 hours", 7200),
+        ("1 hour", 3600),
+        ("3 days", 259200),
+        ("1day", 86400),
+    ],
+)
+def test_a_manual_clock_takes_durations_and_texts(by: Any, seconds: float) -> None:
+    clock = ManualClock()
+    clock.advance(by)
+    assert clock.now() == seconds
+
+
+@pytest.mark.parametrize("by", ["", "5", "five days", "-1 s", "3 fortnights", -1, float("nan"), None])
+def test_a_manual_clock_refuses_what_it_does_not_understand(by: Any) -> None:
+    clock = ManualClock()
+    with pytest.raises(BadFieldsError, match="by"):
+        clock.advance(by)
+    assert clock.now() == 0
+
+
+def test_the_wall_clock_moves_along() -> None:
+    clock = ManualClock(start=datetime(2026, 3, 1, 12, tzinfo=timezone(timedelta(hours=2))))
+    clock.advance("1 hour")
+    assert clock.wall() == datetime(2026, 3, 1, 11, tzinfo=UTC)
+    for wrong in (datetime(2026, 3, 1), "2026-03-01"):
+        with pytest.raises(BadFieldsError, match="start"):
+            ManualClock(start=wrong)  # type: ignore[arg-type]
+
+
+def test_advance_fires_in_order_and_shows_the_exact_time() -> None:
+    clock, ran = ManualClock(), []
+    with (
+        RateEnvelopeQueue("a", workers=3, clock=clock) as a,
+        RateEnvelopeQueue("b", workers=1, clock=clock) as b,
+    ):
+        a.send(Envelope(lambda ctx, e: ran.append(("a", clock.now())), interval=4))
+        b.send(Envelope(lambda ctx, e: ran.append(("b", clock.now()))), delay=6)
+        clock.advance(10)
+    assert ran == [("a", 0), ("a", 4), ("b", 6), ("a", 8)]
+
+
+def test_advance_may_be_called_while_an_envelope_waits_for_the_clock() -> None:
+    clock, seen = ManualClock(), []
+
+    def sleeper(ctx: Context, envelope: Envelope[Any]) -> None:
+        ctx.wait(5)
+        seen.append(clock.now())
+
+    with RateEnvelopeQueue("q", workers=1, clock=clock) as queue:
+        queue.send(Envelope(sleeper))
+        clock.advance(3)
+        assert seen == []
+        clock.advance(3)
+        assert seen == [5]
+
+
+def test_advance_leaves_alone_what_waits_for_something_else() -> None:
+    clock, release, began, ran = ManualClock(), threading.Event(), threading.Event(), []
+
+    def blocked(ctx: Context, envelope: Envelope[Any]) -> None:
+        began.set()
+        release.wait(LIMIT)
+
+    with RateEnvelopeQueue("q", workers=2, clock=clock) as queue:
+        queue.send(Envelope(blocked))
+        assert began.wait(LIMIT)
+        queue.send(Envelope(lambda ctx, e: ran.append(clock.now())), delay=5)
+        clock.advance(10)
+        assert ran == [5]
+        release.set()
+
+
+def test_a_coroutine_waits_for_the_clock_with_its_sleep() -> None:
+    async def main() -> None:
+        clock, seen = AsyncManualClock(), []
+
+        async def sleeper(ctx: Context, envelope: Envelope[Any]) -> None:
+            await clock.sleep(5)
+            seen.append(clock.now())
+
+        async with AsyncRateEnvelopeQueue("q", workers=1, clock=clock) as queue:
+            await queue.send(Envelope(sleeper, interval=10))
+            await clock.advance(55)
+        assert seen == [5, 20, 35, 50]
+
+    asyncio.run(main())
+
+
+def test_a_queue_that_is_gone_no_longer_follows_the_clock() -> None:
+    clock = ManualClock()
+    RateEnvelopeQueue("q", workers=1, clock=clock)
+    assert not list(clock._queues)
+    clock.advance(5)

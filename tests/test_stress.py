@@ -1,0 +1,121 @@
+"""Many threads at once: nothing is lost, nothing runs twice, and the accounts are exact at the end."""
+
+from __future__ import annotations
+
+import random
+import threading
+from typing import Any
+
+import pytest
+
+from rate_envelope_queue import Context, Envelope, RateEnvelopeQueue, RateEnvelopeQueueError, retry_now
+
+LIMIT = 30
+
+
+def test_sixteen_threads_send_cancel_stop_and_start_and_the_accounts_are_exact() -> None:
+    queue = RateEnvelopeQueue("q", workers=4, capacity=200)
+    running: set[int] = set()
+    runs: list[int] = []
+    overlaps: list[int] = []
+    guard = threading.Lock()
+
+    def work(ctx: Context, envelope: Envelope[Any]) -> None:
+        with guard:
+            if id(envelope) in running:
+                overlaps.append(1)
+            running.add(id(envelope))
+        runs.append(1)
+        try:
+            if envelope.payload == "fails" and ctx.attempt < 3:
+                raise ValueError("again")
+        finally:
+            with guard:
+                running.discard(id(envelope))
+
+    shared = [Envelope(work, id=i, key=i % 3 or None) for i in range(20)]
+
+    def act(seed: int) -> None:
+        rng = random.Random(seed)
+        for _ in range(300):
+            try:
+                choice = rng.random()
+                if choice < 0.5:
+                    queue.send(
+                        Envelope(work, payload="fails", failure_hook=lambda ctx, e, error: retry_now())
+                    )
+                elif choice < 0.8:
+                    queue.send(*rng.sample(shared, 3), delay=rng.choice((0, 0, 0.0005)))
+                elif choice < 0.9:
+                    queue.cancel(rng.choice(shared))
+                elif choice < 0.92:
+                    queue.stop(keep_waiting=rng.random() < 0.7)
+                elif choice < 0.94:
+                    queue.pause()
+                else:
+                    queue.resume()
+                    queue.start()
+                assert queue.occupied <= 200
+            except RateEnvelopeQueueError:
+                pass
+
+    threads = [threading.Thread(target=act, args=(seed,)) for seed in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LIMIT)
+        assert not thread.is_alive(), "deadlock"
+    queue.resume()
+    queue.start()
+    assert queue.stop(LIMIT, keep_waiting=False)
+    stats = queue.stats()
+    assert not overlaps
+    assert (stats.occupied, stats.ready, stats.running, stats.delayed) == (0, 0, 0, 0)
+    assert len(runs) == stats.done + stats.failed
+    assert not running
+    assert queue.terminate() == []
+
+
+def test_sixteen_threads_send_and_every_envelope_runs_exactly_once() -> None:
+    runs: list[int] = []
+    with RateEnvelopeQueue("q", workers=8) as queue:
+
+        def produce(base: int) -> None:
+            for i in range(500):
+                queue.send(Envelope(lambda ctx, envelope: runs.append(envelope.id), id=base + i))
+
+        producers = [threading.Thread(target=produce, args=(1000 * n,)) for n in range(16)]
+        for producer in producers:
+            producer.start()
+        for producer in producers:
+            producer.join(LIMIT)
+        assert queue.join(LIMIT)
+    assert len(runs) == len(set(runs)) == 8000
+    stats = queue.stats()
+    assert (stats.added, stats.done, stats.occupied) == (8000, 8000, 0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_starts_stops_and_terminates_at_random_do_not_deadlock(seed: int) -> None:
+    queue = RateEnvelopeQueue("q", workers=2)
+
+    def act(seed: int) -> None:
+        rng = random.Random(seed)
+        for _ in range(60):
+            try:
+                rng.choice((queue.start, queue.stop, lambda: queue.send(Envelope(lambda ctx, e: None))))()
+            except RateEnvelopeQueueError:
+                pass
+        if seed % 4 == 3:
+            queue.terminate()
+
+    threads = [threading.Thread(target=act, args=(seed * 16 + i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LIMIT)
+        assert not thread.is_alive(), "deadlock"
+    queue.terminate()
+    assert queue.join(LIMIT)
+    assert queue.stop(LIMIT)
+    assert queue.occupied == 0
