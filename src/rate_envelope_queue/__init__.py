@@ -4,6 +4,7 @@ from ._driver import Stats
 from .aio import AsyncRateEnvelopeQueue
 from .clock import Clock, SystemClock
 from .context import Context
+from .core.explain import Reason
 from .core.lifecycle import QueueState
 from .core.run import HookBudget
 from .decision import Decision, drop, retry_after, retry_now
@@ -18,10 +19,14 @@ from .errors import (
     QueueNotRunningError,
     QueueTerminatedError,
     RateEnvelopeQueueError,
+    RateLimited,
     StopEnvelope,
     StopType,
 )
+from .explanation import Explanation
 from .limiters import ExponentialBackoff, FastSlow, Limiter, MaxOf, TokenBucket, WithMaxWait
+from .metrics import HistogramSnapshot, Metrics
+from .rates import Rate
 from .schedule import Cron, Every
 from .stamps import before_after_stamp, logging_stamp, stamp
 from .threads import RateEnvelopeQueue, simple_drain_queue, simple_stop_queue
@@ -40,17 +45,23 @@ __all__ = [
     "Envelope",
     "EnvelopeBlacklistedError",
     "Every",
+    "Explanation",
     "ExponentialBackoff",
     "FastSlow",
+    "HistogramSnapshot",
     "HookBudget",
     "Invoker",
     "Limiter",
     "MaxOf",
+    "Metrics",
     "QueueNotRunningError",
     "QueueState",
     "QueueTerminatedError",
+    "Rate",
     "RateEnvelopeQueue",
     "RateEnvelopeQueueError",
+    "RateLimited",
+    "Reason",
     "Stamp",
     "Stats",
     "StopEnvelope",

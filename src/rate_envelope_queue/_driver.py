@@ -8,31 +8,36 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
-from math import inf
-from typing import Any, Generic, Literal
+from typing import Any, Generic, Literal, TypeVar
 from weakref import WeakMethod
 
 from ._checks import Seconds, duration
 from ._log import describe, log, log_outcome
 from .clock import Clock, SystemClock
 from .context import Context
+from .core.explain import explain
 from .core.lifecycle import Event, QueueState
 from .core.pool import Pool, W
 from .core.run import Call, HookBudget, Outcome, Run, classify, report, steps
 from .core.verdict import VERDICTS, Ending, Mode, Next, Verdict
-from .core.workqueue import Entry, WorkQueue, identity_of
-from .envelope import PLAIN, Envelope, Invoker, Stamp, check_stamps
-from .errors import BadFieldsError, Cancelled, CapacityExceededError, QueueTerminatedError
+from .core.workqueue import Entry, WorkQueue
+from .envelope import PLAIN, Envelope, Invoker, Stamp, check_stamps, identity_of
+from .errors import BadFieldsError, Cancelled, CapacityExceededError, QueueTerminatedError, RateLimited
+from .explanation import Explanation
 from .futures import abandon
 from .limiters import ExponentialBackoff, Limiter, MaxOf, TokenBucket, give_clock
+from .metrics import Metrics
+from .rates import Rate
 from .schedule import Beat
 from .stamps import compose
 
+T = TypeVar("T")
+R = TypeVar("R")
 StopMode = Literal["drain", "stop"]
 OnPeriodicError = Literal["interval", "backoff"]
 Ring = Callable[[], object]
@@ -86,6 +91,9 @@ class Driver(Generic[W]):
         stamps: Iterable[Stamp] = (),
         limiter: Limiter | None = None,
         on_periodic_error: OnPeriodicError = "interval",
+        rate: Rate | str | None = None,
+        rates: Mapping[str, Rate | str] | None = None,
+        concurrency: Mapping[str, int] | None = None,
         hook_budget: HookBudget = DEFAULT_BUDGET,
         parent: Context | None = None,
         metrics: bool = True,
@@ -114,13 +122,21 @@ class Driver(Generic[W]):
         self._clock = clock
         self._now = clock.now
         self._replace_stuck = replace_stuck
+        self._prepare()
         self._mode = Mode(on_periodic_error)
         self._limiter = limiter or MaxOf(ExponentialBackoff(1, 30), TokenBucket(5, burst=10))
         give_clock(self._limiter, clock)
         if limiter is not None and self._mode is Mode.INTERVAL:
             log(logging.WARNING, name, "limiter= delays nothing unless on_periodic_error='backoff'")
         self._terminates_at_end = False
-        self._core = WorkQueue(capacity=capacity, clock=clock, metrics=metrics)
+        self._core = WorkQueue(
+            capacity=capacity,
+            clock=clock,
+            metrics=metrics,
+            rate=None if rate is None else Rate.of("rate", rate),
+            rates=_by_type("rates", rates, Rate.of),
+            concurrency=_by_type("concurrency", concurrency, _permits),
+        )
         self._places = self._core._places
         self._pool: Pool[W] = Pool(self._core)
         self._starts = 0
@@ -181,6 +197,40 @@ class Driver(Generic[W]):
                 panicked=core.panicked,
             )
 
+    def metrics(self) -> Metrics:
+        """What the queue has measured; RuntimeError if it was made with metrics=False."""
+        with self._lock:
+            core, now = self._core, self._now()
+            core.promote(now)
+            measures = core.measures
+            if measures is None:
+                raise RuntimeError(f"queue {self._name!r} was made with metrics=False and measures nothing")
+            ages = [now - run.began_at for run in core.runs()]
+            return Metrics(
+                adds=core.adds,
+                depth=core.ready,
+                queue_duration=measures[0],
+                work_duration=measures[1],
+                unfinished_seconds=sum(ages),
+                longest_running_seconds=max(ages, default=0.0),
+                retries=core.retried,
+                capacity=core.capacity,
+                occupied=core.occupied,
+                dropped=core.dropped,
+                stuck=self._pool.stuck,
+                panics=core.panicked,
+                throttled=core.throttled,
+            )
+
+    def explain(self, envelope: Envelope[Any]) -> Explanation:
+        """Why an envelope (or what has its key) is not running."""
+        _check_envelope(envelope)
+        with self._lock:
+            now = self._now()
+            self._core.promote(now)
+            answer = explain(self._core, envelope, now)
+        return Explanation.of(answer, now, self._clock.wall())
+
     def cancel(self, envelope: Envelope[Any]) -> bool:
         """Take an envelope (or what has its key) out for good; was it there?
 
@@ -218,6 +268,10 @@ class Driver(Generic[W]):
 
     # What a driver adds. Methods marked * are called with the lock held.
 
+    def _prepare(self) -> None:
+        """Make what the driver itself needs: `_lock`, and what its workers and alarms are."""
+        raise NotImplementedError
+
     def _hire(self) -> None:
         """* Start the workers."""
         raise NotImplementedError
@@ -233,7 +287,7 @@ class Driver(Generic[W]):
     def _wake(self) -> None:
         """* See to it that what is ready and what comes due is taken."""
         if self._pool.idle:
-            self._pool.wake()
+            self._pool.wake(self._now())
             self._set_alarm()
 
     def _rest(self, worker: W) -> bool:
@@ -322,6 +376,8 @@ class Driver(Generic[W]):
             due = now + outcome.decision.seconds
         elif verdict.next is Next.NOW:
             due = now
+        elif verdict.next is Next.COOLED and isinstance(outcome.error, RateLimited):
+            due = now + outcome.error.retry_after
         else:
             abandon(envelope)
         if self._mode is Mode.BACKOFF and (due is None or not verdict.failed):
@@ -451,7 +507,7 @@ class Driver(Generic[W]):
     def _next_alarm_at(self) -> float:
         """When something happens by itself; infinity if nothing will."""
         with self._lock:
-            return self._core.next_due if self.state is QueueState.RUNNING else inf
+            return self._core.next_due
 
     def _look(self) -> None:
         """See to what has come due, as at an alarm."""
@@ -461,7 +517,7 @@ class Driver(Generic[W]):
         """The runs under way, and the queue itself while a worker is about to take something."""
         with self._lock:
             unfinished = set[object](self._core.runs())
-            if self._core.has_work and any(worker.run is None for worker in self._pool.workers):
+            if self._core.can_take(self._now()) and any(worker.run is None for worker in self._pool.workers):
                 unfinished.add(self)
             return unfinished
 
@@ -488,6 +544,19 @@ def ring_all(rings: Iterable[Ring]) -> None:
 def _expect(option: str, value: object, is_right: bool, expected: str) -> None:
     if not is_right:
         raise BadFieldsError(f"{option} must be {expected}, got {value!r}")
+
+
+def _by_type(option: str, given: Mapping[str, T] | None, check: Callable[[str, T], R]) -> dict[str, R]:
+    """A mapping from types, with each value checked."""
+    _expect(option, given, given is None or isinstance(given, Mapping), "a mapping from types")
+    for name in given or {}:
+        _expect(option, name, isinstance(name, str) and name != "", "a mapping from types")
+    return {name: check(f"{option}[{name!r}]", value) for name, value in (given or {}).items()}
+
+
+def _permits(option: str, value: int) -> int:
+    _expect(option, value, type(value) is int and value >= 1, "an integer >= 1")
+    return value
 
 
 def _check_envelope(envelope: object) -> None:

@@ -20,6 +20,7 @@ _FOLLOWS = {
     Next.AFTER: "it runs again after {seconds:g} s",
     Next.TICK: "it goes on with its next tick",
     Next.BACKOFF: "it runs again when the limiter allows",
+    Next.COOLED: "its type waits",
 }
 
 
@@ -43,6 +44,8 @@ def log_outcome(queue: str, run: Run, outcome: Outcome, verdict: Verdict) -> Non
         log(level, queue, f"{name} failed (attempt {run.attempt}), {follows}: {describe(error)}", error)
     elif outcome.ending is Ending.PANIC:
         log(logging.ERROR, queue, f"{name} panicked, it is finished: {describe(error)}", error)
+    elif outcome.ending is Ending.RATE_LIMITED:
+        log(logging.INFO, queue, f"{name} is rate limited, {_FOLLOWS[verdict.next]}: {describe(error)}")
     elif outcome.ending is Ending.STOP_TYPE and not run.envelope.type:
         log(logging.WARNING, queue, f"{name} raised StopType but has no type: only this envelope is stopped")
     elif outcome.ending is Ending.STOP_TYPE:

@@ -111,14 +111,13 @@ class AsyncRateEnvelopeQueue(Driver[_Worker]):
 
     _loop: asyncio.AbstractEventLoop
 
-    def __init__(self, name: str, **options: Any) -> None:
+    def _prepare(self) -> None:
         self._lock = nullcontext()
         self._alarm: Alarm | None = None
         self._alarm_at = inf
         self._insurance: asyncio.TimerHandle | None = None
         self._threads: ThreadPoolExecutor | None = None  # for sync invokes; made when the first one runs
         self._tasks: set[asyncio.Task[None]] = set()  # the workers of this start
-        super().__init__(name, **options)
         if not hasattr(self._clock, "call_at"):
             raise BadFieldsError(
                 f"clock must be one for asyncio, such as AsyncManualClock, got {self._clock!r}"

@@ -186,6 +186,11 @@ class Envelope(Generic[P]):
         return f"Envelope(type={self._type!r}, id={self._id!r}{key})"
 
 
+def identity_of(envelope: Envelope[Any]) -> Hashable:
+    """What makes two sends the same work: the key, or else the object."""
+    return envelope if envelope._key is None else envelope._key
+
+
 def once(
     invoke: Callable[[Context, Envelope[P]], Any],
     *,

@@ -12,9 +12,12 @@ RateEnvelopeQueueError
 Signal                                   raised by user code to say what to do; no error
   StopEnvelope                           never run this envelope again
   StopType                               never run this type again
+  RateLimited                            run this type again after a while
 """
 
 from __future__ import annotations
+
+from datetime import timedelta
 
 
 class RateEnvelopeQueueError(Exception):
@@ -76,3 +79,16 @@ class StopEnvelope(Signal):
 
 class StopType(Signal):
     """As StopEnvelope, for every envelope of this type: the type goes on the blacklist."""
+
+
+class RateLimited(Signal):
+    """Raise it when somebody upstream says slow down: the envelope runs again after so many seconds.
+
+    Until then none of its type starts (none at all, for an envelope without a type). No failure is counted.
+    """
+
+    def __init__(self, retry_after: float | timedelta) -> None:
+        from ._checks import duration  # Why here: the checks raise the errors of this module
+
+        self.retry_after = duration("retry_after", retry_after, positive=True)
+        super().__init__(f"slow down for {self.retry_after:g} s")

@@ -58,3 +58,29 @@ class Histogram:
             total += count
             cumulative.append(total)
         return HistogramSnapshot(BUCKETS, tuple(cumulative[:-1]), total, self._sum)
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """What a queue has measured, at one moment."""
+
+    adds: int
+    """How often an envelope became ready: sent, by a tick or for a retry; not when it was collapsed."""
+    depth: int
+    """How many are ready."""
+    queue_duration: HistogramSnapshot
+    """Seconds from ready to running."""
+    work_duration: HistogramSnapshot
+    """Seconds of a run."""
+    unfinished_seconds: float
+    """The age of all that runs, added up."""
+    longest_running_seconds: float
+    retries: int
+    """Retries and back-offs, not plain ticks."""
+    capacity: int
+    occupied: int
+    dropped: int
+    stuck: int
+    panics: int
+    throttled: int
+    """How often an envelope had to wait aside for a rate or a concurrency."""

@@ -56,12 +56,11 @@ class _Worker(Worker):
 class RateEnvelopeQueue(Driver[_Worker], Executor):
     """A queue of envelopes with a fixed pool of worker threads. It is also an Executor."""
 
-    def __init__(self, name: str, **options: Any) -> None:
+    def _prepare(self) -> None:
         self._lock: threading.Lock = threading.Lock()
         self._keeper_bell = Bell()  # a new one for each start
         self._alarm_at = inf  # when the keeper looks by itself
         self._requests: deque[Callable[[], object]] = deque()  # what a signal handler could not do itself
-        super().__init__(name, **options)
 
     def start(self) -> None:
         """Start the workers; what was sent before runs first, in order. A running queue goes on as it is."""

@@ -11,10 +11,10 @@ from heapq import heapify, heappop, heappush
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+from ..envelope import Envelope, identity_of
+
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
-
-    from ..envelope import Envelope
 
 _FEW = 64
 
@@ -61,7 +61,7 @@ class Agenda:
         elif isinstance(found, dict):
             found[identity] = envelope
         else:
-            self._at[due] = {_identity(found): found, identity: envelope}
+            self._at[due] = {identity_of(found): found, identity: envelope}
         self._size += 1
 
     def remove(self, identity: Hashable, due: Due) -> Envelope[Any]:
@@ -109,7 +109,3 @@ class Agenda:
             heappop(heap)
             self._husks -= 1
         self.next_at = heap[0] if heap else inf
-
-
-def _identity(envelope: Envelope[Any]) -> Hashable:
-    return envelope if envelope._key is None else envelope._key

@@ -48,6 +48,13 @@ class Line:
             self._ranks[priority] = deque((envelope,))
             insort(self.priorities, priority)
 
+    @property
+    def first(self) -> Envelope[Any]:
+        """The first; IndexError when there is none."""
+        if not self.priorities or (self.priorities[-1] < 0 and self.ordinary):
+            return self.ordinary[0]
+        return self._ranks[self.priorities[-1]][0]
+
     def popleft(self) -> Envelope[Any]:
         """Take the first out; IndexError when there is none."""
         if not self.priorities or (self.priorities[-1] < 0 and self.ordinary):

@@ -49,9 +49,9 @@ class Pool(Generic[W]):
         """How many were replaced and still run."""
         return sum(worker.is_stuck for worker in self.workers)
 
-    def wake(self) -> None:
+    def wake(self, now: float) -> None:
         """Wake a worker, if one sleeps and there is work for it."""
-        if self.idle and not self.is_waking and self._queue.has_work:
+        if self.idle and not self.is_waking and self._queue.can_take(now):
             self.is_waking = True
             self.idle.pop().ring()
 

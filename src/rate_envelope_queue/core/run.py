@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from .._checks import duration
 from ..context import Context, HookContext
 from ..decision import Choice, Decision, drop
-from ..errors import BadFieldsError, StopEnvelope, StopType
+from ..errors import BadFieldsError, RateLimited, StopEnvelope, StopType
 from .verdict import Ending
 
 if TYPE_CHECKING:
@@ -116,6 +116,8 @@ def classify(error: BaseException) -> Ending:
         return Ending.STOP_TYPE
     if isinstance(error, StopEnvelope):
         return Ending.STOP_ENVELOPE
+    if isinstance(error, RateLimited):
+        return Ending.RATE_LIMITED
     return Ending.ERROR if isinstance(error, Exception) else Ending.PANIC
 
 
@@ -159,10 +161,10 @@ def report(
         ending, error = Ending.ERROR, run.error  # too late or cancelled, though nothing was raised
     if ending is Ending.SUCCESS:
         hook = handling.success_hook
-    elif ending in _STOPS:
-        hook = None
-    else:
+    elif ending in (Ending.ERROR, Ending.PANIC):
         hook = handling.failure_hook
+    else:
+        hook = None
     if hook is not None:
         run.report = _afresh(run, handling, budget, now)
         try:

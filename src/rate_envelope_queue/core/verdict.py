@@ -16,6 +16,7 @@ class Ending(Enum):
     PANIC = "panic"
     STOP_ENVELOPE = "stop envelope"
     STOP_TYPE = "stop type"
+    RATE_LIMITED = "rate limited"
 
 
 class Mode(Enum):
@@ -34,6 +35,7 @@ class Next(Enum):
     AFTER = "after the decision's seconds"
     TICK = "at the schedule's next tick"
     BACKOFF = "when the limiter allows"
+    COOLED = "after the seconds that the signal names"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,8 @@ class Verdict:
     panicked: int = 0
     bans: bool = False
     """Does it put the type on the blacklist?"""
+    cools: bool = False
+    """Does its type wait as long as it does?"""
 
 
 _FINISHED = Verdict(Next.NEVER, done=1)
@@ -60,6 +64,7 @@ _BACKED_OFF = Verdict(Next.BACKOFF, failed=1, retried=1)
 _PANICKED = Verdict(Next.NEVER, failed=1, panicked=1)
 _STOPPED = Verdict(Next.NEVER)
 _TYPE_STOPPED = Verdict(Next.NEVER, bans=True)
+_COOLED = Verdict(Next.COOLED, cools=True)
 
 VERDICTS: dict[tuple[Ending, Mode, Choice | None], Verdict] = {
     (Ending.SUCCESS, Mode.ONCE, None): _FINISHED,
@@ -83,4 +88,7 @@ VERDICTS: dict[tuple[Ending, Mode, Choice | None], Verdict] = {
     (Ending.STOP_TYPE, Mode.ONCE, None): _TYPE_STOPPED,
     (Ending.STOP_TYPE, Mode.INTERVAL, None): _TYPE_STOPPED,
     (Ending.STOP_TYPE, Mode.BACKOFF, None): _TYPE_STOPPED,
+    (Ending.RATE_LIMITED, Mode.ONCE, None): _COOLED,
+    (Ending.RATE_LIMITED, Mode.INTERVAL, None): _COOLED,
+    (Ending.RATE_LIMITED, Mode.BACKOFF, None): _COOLED,
 }

@@ -8,14 +8,15 @@ them, so that no count can leak.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..envelope import Envelope
+from ..envelope import Envelope, identity_of
 from ..errors import CapacityExceededError, EnvelopeBlacklistedError
-from ..metrics import BATCH, Histogram
+from ..metrics import BATCH, Histogram, HistogramSnapshot
 from .agenda import Agenda, Due
+from .gates import Gate, Gates
 from .lifecycle import REFUSES, TRANSITIONS, Event, QueueState
 from .line import Line
 from .run import Run
@@ -54,13 +55,16 @@ class WorkQueue:
         "_agenda",
         "_clock",
         "_drains",
+        "_gates",
         "_gone",
         "_keeps",
         "_line",
         "_memories",
         "_ordinary",
         "_places",
+        "_readied",
         "_room",
+        "_slowly_added",
         "_wait_batch",
         "_waits",
         "_work_batch",
@@ -80,7 +84,7 @@ class WorkQueue:
         "state",
     )
 
-    def __init__(self, *, capacity: int, clock: Clock, metrics: bool = True) -> None:
+    def __init__(self, *, capacity: int, clock: Clock, metrics: bool = True, **limits: Any) -> None:
         self.capacity = capacity
         self._room = capacity or inf
         self._clock = clock  # handed on to the contexts, never asked
@@ -89,6 +93,7 @@ class WorkQueue:
         self._ordinary = self._line.ordinary
         self._gone: set[Hashable] = set()  # cancelled while ready, still in the line; none has a ready place
         self._agenda = Agenda()
+        self._gates = Gates(self._line, self._places, self._gone, **limits) if any(limits.values()) else None
         self._memories: dict[Hashable, Memory] = {}  # only of what has failed or has a beat
         self.blacklist: set[str] = set()
         self.state = QueueState.INIT
@@ -103,6 +108,7 @@ class WorkQueue:
         self._works = Histogram() if metrics else None
         self._wait_batch = self._waits.batch if self._waits is not None else None
         self._work_batch = self._works.batch if self._works is not None else None
+        self._slowly_added = self._readied = 0  # for `adds`, so that the shortest way counts one thing only
         self.added = self.done = self.failed = self.retried = self.dropped = self.panicked = 0
 
     # -- what is there
@@ -113,7 +119,8 @@ class WorkQueue:
 
     @property
     def ready(self) -> int:
-        return len(self._line) - len(self._gone)
+        aside = 0 if self._gates is None else len(self._gates)
+        return len(self._line) + aside - len(self._gone)
 
     @property
     def delayed(self) -> int:
@@ -125,8 +132,36 @@ class WorkQueue:
 
     @property
     def next_due(self) -> float:
-        """When the next delayed envelope becomes ready; infinity if none will by itself."""
-        return self._agenda.next_at
+        """When the next envelope may start that may not now; infinity if none will by itself."""
+        delayed_until = self._agenda.next_at if self.state is QueueState.RUNNING else inf
+        if self._gates is None or not self.is_dispatching:
+            return delayed_until
+        return min(delayed_until, self._gates.next_at)
+
+    @property
+    def measures(self) -> tuple[HistogramSnapshot, HistogramSnapshot] | None:
+        """How long envelopes were ready before they ran, and how long they ran; None if that is not measured."""
+        if self._waits is None or self._works is None:
+            return None
+        return self._waits.snapshot(), self._works.snapshot()
+
+    @property
+    def adds(self) -> int:
+        """How often an envelope became ready: sent, by a tick or for a retry."""
+        return self.added - self._slowly_added + self._readied
+
+    @property
+    def throttled(self) -> int:
+        """How often an envelope had to wait aside for a gate."""
+        return 0 if self._gates is None else self._gates.throttled
+
+    def place_of(self, envelope: Envelope[Any]) -> float | Due | Run | None:
+        """Where it is: ready since a number, delayed until a Due, or running."""
+        return self._places.get(identity_of(envelope))
+
+    def gates_of(self, envelope: Envelope[Any]) -> list[Gate]:
+        """The gates it has to pass."""
+        return [] if self._gates is None else self._gates.of(envelope._type)
 
     def runs(self) -> list[Run]:
         """What runs right now."""
@@ -158,7 +193,7 @@ class WorkQueue:
     def terminate(self) -> list[Envelope[Any]]:
         """End for good; returns what will never run."""
         self.apply(Event.TERMINATE)
-        unrun = [*self._ready_envelopes(), *self._agenda]
+        unrun = [*self.ready_envelopes(), *self._agenda]
         for run in self.runs():
             if run.again is not None:
                 unrun.append(run.again[0])
@@ -166,8 +201,8 @@ class WorkQueue:
         runs = {identity_of(run.envelope): run for run in self.runs()}
         self._places.clear()
         self._places.update(runs)
-        self._line.keep(lambda _: False)
         self._gone.clear()
+        self._keep(lambda _: False)
         self._agenda = Agenda()
         self._memories.clear()
         return unrun
@@ -184,8 +219,14 @@ class WorkQueue:
 
     @property
     def has_work(self) -> bool:
-        """Is there anything that may be run?"""
+        """Is there anything ready that will be run?"""
         return self.is_dispatching and self.ready > 0
+
+    def can_take(self, now: float) -> bool:
+        """Would a worker find something?"""
+        if self._gates is not None:
+            return self.is_dispatching and self._gates.can_pop(now)
+        return self.has_work
 
     def _changed(self) -> None:
         self.is_dispatching = not self.is_paused and (
@@ -196,7 +237,7 @@ class WorkQueue:
     def _drop_leftovers(self) -> None:
         """Drop what waits and what this stop will not run, if it is not to be kept."""
         if not self._keeps and self.state is QueueState.STOPPING:
-            self._drop([*self._agenda, *(() if self.is_dispatching else self._ready_envelopes())])
+            self._drop([*self._agenda, *(() if self.is_dispatching else self.ready_envelopes())])
 
     # -- sending
 
@@ -235,12 +276,14 @@ class WorkQueue:
         place = self._places.get(identity)
         if place is None:
             self.added += 1
+            self._slowly_added += 1
             if beat is not None:
                 self._memories[identity] = Memory(0, beat)
             self._wait_for(identity, envelope, now, first_due)
         elif isinstance(place, Run):
             if place.again is None:
                 self.added += 1
+                self._slowly_added += 1
             earlier = now if due is None else due
             if place.again is not None:
                 earlier = min(earlier, place.again[1])
@@ -258,6 +301,7 @@ class WorkQueue:
             self._sweep()
         self._places[identity] = now
         self._line.append(envelope)
+        self._readied += 1
 
     def _delay(self, identity: Hashable, envelope: Envelope[Any], due: float) -> None:
         at = Due(due)
@@ -285,6 +329,8 @@ class WorkQueue:
                 envelope = finished.envelope
                 del places[envelope if envelope._key is None else envelope._key]
                 self.done += 1
+                if self._gates is not None:
+                    self._gates.leave(envelope._type)
                 if self._work_batch is not None:
                     self._work_batch.append(now - finished.began_at)
         if now >= self._agenda.next_at:
@@ -292,8 +338,14 @@ class WorkQueue:
         if not self.is_dispatching:
             return None
         line = self._line if self._line.priorities else self._ordinary
-        while line:
-            envelope = line.popleft()
+        gates = self._gates
+        while line or gates is not None:
+            if gates is None:
+                envelope = line.popleft()
+            elif (opened := gates.pop(now)) is not None:
+                envelope = opened
+            else:
+                return None
             identity = envelope if envelope._key is None else envelope._key
             if self._gone and identity in self._gone:
                 self._gone.remove(identity)
@@ -328,6 +380,10 @@ class WorkQueue:
         self.panicked += verdict.panicked
         if self._work_batch is not None:
             self._work_batch.append(now - run.began_at)
+        if self._gates is not None:
+            self._gates.leave(envelope._type)
+        if verdict.cools and due is not None:
+            self._cool(envelope._type, due)
         if verdict.bans and envelope._type:
             self._ban(envelope._type)
         is_banned = envelope._type in self.blacklist
@@ -350,6 +406,11 @@ class WorkQueue:
         else:
             self._wait_for(identity, envelope, now, due)
         self._drop_leftovers()
+
+    def _cool(self, type: str, until: float) -> None:
+        if self._gates is None:
+            self._gates = Gates(self._line, self._places, self._gone)
+        self._gates.cool(type, until)
 
     def _remember(self, identity: Hashable, verdict: Verdict, due: float | None, beat: Beat) -> None:
         """Count failures in a row and keep the beat of what runs again; forget what does not."""
@@ -398,7 +459,7 @@ class WorkQueue:
     def _ban(self, type: str) -> None:
         self.blacklist.add(type)
         self._changed()
-        waiting = (*self._ready_envelopes(), *self._agenda)
+        waiting = (*self.ready_envelopes(), *self._agenda)
         self._drop([envelope for envelope in waiting if envelope._type == type])
 
     def _drop(self, envelopes: Iterable[Envelope[Any]]) -> None:
@@ -417,16 +478,20 @@ class WorkQueue:
 
     def _sweep(self) -> None:
         """Take those who are gone out of the line."""
-        self._line.keep(lambda envelope: identity_of(envelope) not in self._gone)
+        self._keep(lambda envelope: identity_of(envelope) not in self._gone)
         self._gone.clear()
 
-    def _ready_envelopes(self) -> list[Envelope[Any]]:
-        return [envelope for envelope in self._line if identity_of(envelope) not in self._gone]
+    def _keep(self, wanted: Callable[[Envelope[Any]], bool]) -> None:
+        self._line.keep(wanted)
+        if self._gates is not None:
+            self._gates.keep(wanted)
 
-
-def identity_of(envelope: Envelope[Any]) -> Hashable:
-    """What makes two sends the same work: the key, or else the object."""
-    return envelope if envelope._key is None else envelope._key
+    def ready_envelopes(self) -> list[Envelope[Any]]:
+        """All that are ready, in order of their turn as far as no gate is in the way."""
+        line = list(self._line)
+        if self._gates is not None:
+            line = sorted([*self._gates, *line], key=lambda envelope: -envelope._priority)
+        return [envelope for envelope in line if identity_of(envelope) not in self._gone]
 
 
 _DONE = VERDICTS[Ending.SUCCESS, Mode.ONCE, None]

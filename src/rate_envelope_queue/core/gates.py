@@ -1,0 +1,196 @@
+"""Gates: how fast, and how many at once, envelopes may start: of a type, and in the whole queue.
+
+An envelope whose gate is shut waits aside, in a line of its own, and so holds up no other type. When its
+gate opens it goes before whatever came later. A gate is passed when a run starts and left when it ends.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from ..envelope import Envelope, identity_of
+from .line import Line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator, Mapping
+
+    from ..rates import Rate
+
+_LATENESS = 0.002
+"""Seconds by which an alarm may be late without slowing the pace."""
+
+
+class Gate:
+    """One rate and one concurrency; either may be missing.
+
+    The rate is a bucket of `burst` tokens, kept as one number: the instant at which it will be full.
+    """
+
+    __slots__ = ("_burst_time", "_concurrency", "_cool_until", "_full_at", "_interval", "line", "running")
+
+    def __init__(self, rate: Rate | None = None, concurrency: int | None = None) -> None:
+        self._interval = rate.interval if rate is not None else 0.0
+        self._burst_time = self._interval * (rate.burst - 1) if rate is not None else 0.0
+        self._full_at = -inf
+        self._cool_until = -inf
+        self._concurrency = inf if concurrency is None else concurrency
+        self.running = 0
+        self.line = Line()  # what waits for it
+
+    @property
+    def is_taken(self) -> bool:
+        """Do as many run as may?"""
+        return self.running >= self._concurrency
+
+    @property
+    def paced_until(self) -> float:
+        """When the rate allows the next start."""
+        return max(self._full_at - self._burst_time, self._cool_until)
+
+    @property
+    def opens_at(self) -> float:
+        """When the next may pass; infinity while that depends on one that runs."""
+        return inf if self.is_taken else self.paced_until
+
+    def enter(self, now: float, since: float) -> None:
+        """Let one pass that has been ready since then."""
+        self.running += 1
+        if self._interval:
+            opened_at = self.paced_until
+            # Why: whoever waited for the gate starts when an alarm has rung, a little late. Its start is counted
+            # as of when the gate opened, or else the pace would fall behind with every start.
+            was_held_up = since < opened_at and now - opened_at < _LATENESS
+            self._full_at = max(opened_at if was_held_up else now, self._full_at) + self._interval
+
+    def leave(self) -> None:
+        """One has ended."""
+        self.running -= 1
+
+    def cool(self, until: float) -> None:
+        """Stay shut until then."""
+        self._cool_until = max(self._cool_until, until)
+
+
+class Gates:
+    """The gates of a queue, around its line of ready envelopes."""
+
+    __slots__ = ("_by_type", "_gone", "_held", "_line", "_look_at", "_places", "_whole", "throttled")
+
+    def __init__(
+        self,
+        line: Line,
+        places: Mapping[Hashable, Any],
+        gone: set[Hashable],
+        rate: Rate | None = None,
+        rates: Mapping[str, Rate] | None = None,
+        concurrency: Mapping[str, int] | None = None,
+    ) -> None:
+        rates, concurrency = rates or {}, concurrency or {}
+        self._line = line
+        self._places = places  # since when each is ready
+        self._gone = gone  # cancelled, and to be skipped
+        self._whole = Gate(rate)
+        limited = {**rates, **concurrency}
+        self._by_type = {name: Gate(rates.get(name), concurrency.get(name)) for name in limited}
+        self._held: set[Gate] = set()  # those that somebody waits for
+        self._look_at = inf  # no gate that somebody waits for opens before
+        self.throttled = 0
+
+    def __len__(self) -> int:
+        """How many wait aside."""
+        return sum(len(gate.line) for gate in self._held)
+
+    def __iter__(self) -> Iterator[Envelope[Any]]:
+        for gate in self._held:
+            yield from gate.line
+
+    @property
+    def next_at(self) -> float:
+        """When one may start that may not now; infinity if that depends on one that runs, or none waits."""
+        if self._line:
+            return self._whole.opens_at
+        return max(self._whole.opens_at, self._look_at) if self._held else inf
+
+    def can_pop(self, now: float) -> bool:
+        """Is there one that may start, as far as can be seen without taking it?"""
+        return self._whole.opens_at <= now and (len(self._line) > 0 or self._look_at <= now)
+
+    def pop(self, now: float) -> Envelope[Any] | None:
+        """Take out the next that may start, and let it pass its gates."""
+        if self._whole.opens_at > now:
+            return None
+        while True:
+            gate = self._open_gate(now)
+            self._skip_gone(self._line)
+            if gate is not None and (not self._line or self._rank(gate.line) <= self._rank(self._line)):
+                envelope = gate.line.popleft()
+            elif self._line:
+                envelope = self._line.popleft()
+                gate = self._by_type.get(envelope._type)
+                if gate is not None and gate.opens_at > now:
+                    self._hold(gate, envelope)
+                    continue
+            else:
+                return None
+            since = self._places[identity_of(envelope)]
+            self._whole.enter(now, since)
+            if gate is not None:
+                gate.enter(now, since)
+                self._look()
+            return envelope
+
+    def leave(self, type: str) -> None:
+        """A run of this type has ended."""
+        self._whole.leave()
+        gate = self._by_type.get(type)
+        if gate is not None:
+            gate.leave()
+            self._look()
+
+    def cool(self, type: str, until: float) -> None:
+        """Start none of this type, or none at all without a type, until then."""
+        gate = self._by_type.setdefault(type, Gate()) if type else self._whole
+        gate.cool(until)
+
+    def of(self, type: str) -> list[Gate]:
+        """The gate of the whole queue, and that of the type if it has one."""
+        return [self._whole, *filter(None, [self._by_type.get(type)])]
+
+    def keep(self, wanted: Callable[[Envelope[Any]], bool]) -> None:
+        """Take all others out."""
+        for gate in self._held:
+            gate.line.keep(wanted)
+        self._look()
+
+    def _open_gate(self, now: float) -> Gate | None:
+        """Of the open gates that somebody waits for, the one whose first has the best rank."""
+        if now < self._look_at:
+            return None
+        for gate in self._held:
+            self._skip_gone(gate.line)
+        self._look()
+        return min(
+            (gate for gate in self._held if gate.opens_at <= now),
+            key=lambda gate: self._rank(gate.line),
+            default=None,
+        )
+
+    def _hold(self, gate: Gate, envelope: Envelope[Any]) -> None:
+        gate.line.append(envelope)
+        self._held.add(gate)
+        self._look_at = min(self._look_at, gate.opens_at)
+        self.throttled += 1
+
+    def _look(self) -> None:
+        """See which gates somebody waits for, and when the first of them opens."""
+        self._held = {gate for gate in self._held if gate.line}
+        self._look_at = min((gate.opens_at for gate in self._held), default=inf)
+
+    def _rank(self, line: Line) -> tuple[int, float]:
+        """The order among lines: priority, then age."""
+        return -line.first._priority, self._places[identity_of(line.first)]
+
+    def _skip_gone(self, line: Line) -> None:
+        while self._gone and line and identity_of(line.first) in self._gone:
+            self._gone.discard(identity_of(line.popleft()))
