@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -23,8 +23,8 @@ from .context import Context
 from .core.explain import explain
 from .core.lifecycle import Event, QueueState
 from .core.pool import Pool, W
-from .core.run import Call, HookBudget, Outcome, Run, classify, report, steps
-from .core.verdict import VERDICTS, Ending, Mode, Next, Verdict
+from .core.run import SUCCEEDED, Call, HookBudget, Outcome, Run, steps
+from .core.verdict import VERDICTS, Mode, Next, Verdict
 from .core.workqueue import Entry, WorkQueue
 from .envelope import PLAIN, Envelope, Invoker, Stamp, check_stamps, identity_of
 from .errors import BadFieldsError, Cancelled, CapacityExceededError, QueueTerminatedError, RateLimited
@@ -350,22 +350,23 @@ class Driver(Generic[W]):
 
     # Running
 
-    def _steps(self, run: Run, invoke: Invoker) -> Generator[Call, Any, Outcome]:
+    def _steps(self, run: Run, invoke: Invoker) -> Iterator[Call]:
         """The calls of a whole run, with the stamps around the innermost."""
         handling = run.envelope._handling or PLAIN
         stamped = compose(self._stamps + handling.stamps, invoke)
-        return steps(run, handling, stamped, self._budget, self._now)
+        return steps(run, handling, stamped, None, self._budget, self._now)
 
-    def _report(self, run: Run, error: BaseException | None) -> Generator[Call, Any, Outcome]:
+    def _report(self, run: Run, error: BaseException | None) -> Iterator[Call]:
         """The calls that are left after a bare call of `invoke`."""
-        handling = run.envelope._handling or PLAIN
-        ending = Ending.SUCCESS if error is None else classify(error)
-        return report(run, handling, ending, error, self._budget, self._now, [])
+        return steps(run, run.envelope._handling or PLAIN, None, error, self._budget, self._now)
 
-    def _judge(self, run: Run, outcome: Outcome) -> Judgement:
-        """What follows a run, and when; logs how it ended."""
+    def _judge(self, run: Run, outcome: Outcome) -> Judgement | None:
+        """What follows a run, and when; None for the end of a one-off that succeeded. Logs how it ended."""
         envelope = run.envelope
         schedule = (envelope._handling or PLAIN).schedule
+        if outcome is SUCCEEDED and schedule is None:
+            abandon(envelope)  # a stamp may have succeeded without the call
+            return None
         verdict = VERDICTS[outcome.ending, Mode.ONCE if schedule is None else self._mode, outcome.choice]
         now, due, beat = self._now(), None, None
         if verdict.next is Next.TICK and schedule is not None:

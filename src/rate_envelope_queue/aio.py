@@ -20,17 +20,17 @@ from ._driver import INSURANCE, Driver, Judgement, Ring, inside, ring_all
 from .core.pool import Worker
 from .core.run import SUCCEEDED, Run
 from .core.verdict import VERDICTS, Ending, Mode
-from .envelope import Envelope, is_coroutine_function
+from .envelope import ASYNC, SPECIAL, Envelope, is_coroutine_function
 from .errors import BadFieldsError, Cancelled, QueueNotRunningError
 from .futures import Work, submitted
 
 if TYPE_CHECKING:
     from collections import deque
-    from collections.abc import Awaitable, Callable, Coroutine, Generator
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator
 
     from .clock import Alarm
     from .context import Context
-    from .core.run import Call, Outcome
+    from .core.run import Call
     from .envelope import Invoker
 
 P = ParamSpec("P")
@@ -135,26 +135,28 @@ class AsyncRateEnvelopeQueue(Driver[_Worker]):
         timeout: Seconds | None = None,
     ) -> None:
         """Admit all envelopes, or none and say why; with `block`, wait for room until the timeout is over."""
-        limit = None if timeout is None else duration("timeout", timeout)
         if block:
+            limit = None if timeout is None else duration("timeout", timeout)
             entries = self._entries(envelopes, delay)
             if await self._wait(partial(self._try_send, entries), self._senders, limit):
                 return
-        self.send_nowait(*envelopes, delay=delay)
+        self._send(envelopes, delay)
 
     def send_nowait(self, *envelopes: Envelope[Any], delay: Seconds = _NO_DELAY) -> None:
         """`send` without waiting, as a plain call."""
+        self._send(envelopes, delay)
+
+    def _send(self, envelopes: tuple[Envelope[Any], ...], delay: Seconds) -> None:
         if delay is _NO_DELAY and len(envelopes) == 1:
             envelope = envelopes[0]
-            if envelope.__class__ is Envelope:
+            if envelope.__class__ is Envelope and envelope._lane < SPECIAL:
                 core = self._core
                 if self._places.get(envelope).__class__ is float and not core.is_stingy:
                     return  # it waits already: nothing changes
-                if envelope._is_ordinary:
-                    core.add_one(envelope, self._now())
-                    if self._pool.idle and not self._pool.is_waking:
-                        self._wake()
-                    return
+                core.add_one(envelope, self._now())
+                if self._pool.idle and not self._pool.is_waking:
+                    self._wake()
+                return
         self._add(self._entries(envelopes, delay))
 
     def send_threadsafe(self, *envelopes: Envelope[Any], delay: Seconds = _NO_DELAY) -> Future[None]:
@@ -325,59 +327,55 @@ class AsyncRateEnvelopeQueue(Driver[_Worker]):
         """A worker: settle, take and run, until there is nothing left to take and the queue stops."""
         inside.set(self)
         core, pool, now_of = self._core, self._pool, self._now
+        has_stamps = bool(self._stamps)
         run: Run | None = None
         judged: Judgement | None = None
         envelope: Envelope[Any] | None
-        calls: Generator[Call, Any, Outcome] | None
-        turn = 0
+        turn = _TURN
         while True:
             now = now_of()
-            if turn == _TURN and judged is None:
-                judged = _FINISHED  # so that it is settled before the loop has its turn
             if judged is not None and run is not None:
                 core.settle(run, *judged, now)
                 run = me.run = judged = None
-            if turn == _TURN:
-                turn = 0
+                if core.leavers:
+                    self._let_go()
+            turn -= 1
+            if turn <= 0 and run is None:
+                turn = _TURN
                 await self._breathe(me)
                 now = now_of()
             run = me.run = None if me.is_dismissed else core.take(now, run)
             stays = run is not None or self._rest(me)
             if pool.idle and not pool.is_waking:
                 self._wake()
-            if core.leavers:
-                self._let_go()
-            if self._is_awaited:
+            if self._is_awaited and (run is None or self._senders or self._watchers):
                 ring_all(self._changed())
             if run is None:
-                envelope = handling = calls = None  # Why: who sleeps must not keep the last one alive
-                turn = 0
+                envelope = handling = None  # Why: who sleeps must not keep the last one alive
                 if stays and await self._sleep(me):
+                    turn = _TURN
                     continue
                 break
-            turn += 1
             run.worker = me
             envelope = run.envelope
             handling = envelope._handling
-            if self._stamps or (handling is not None and handling.is_staged):
-                calls = self._steps(run, self._innermost(envelope))
-                judged = self._judge(run, await self._drive(me, calls))
+            if has_stamps or (handling is not None and handling.is_staged):
+                judged = await self._drive(me, run, self._steps(run, self._innermost(envelope)))
                 continue
             # Why apart: a bare call needs no generator, and most envelopes are no more.
             try:
-                if envelope._is_async:
+                if envelope._lane & ASYNC:
                     await envelope._invoke(run, envelope)
                 else:
                     await self._in_thread(envelope._invoke, run, envelope)
             except BaseException as error:
-                calls = self._report(run, me.explain(error, run))
-                judged = self._judge(run, await self._drive(me, calls))
+                judged = await self._drive(me, run, self._report(run, me.explain(error, run)))
             else:
                 if run._cancelled is not None:
                     me.recover()
-                    judged = self._judge(run, await self._drive(me, self._report(run, None)))
-                elif me.is_dismissed or (handling is not None and handling.schedule is not None):
-                    judged = self._judge(run, SUCCEEDED)
+                    judged = await self._drive(me, run, self._report(run, None))
+                elif turn <= 0 or me.is_dismissed or (handling is not None and handling.schedule is not None):
+                    judged = self._judge(run, SUCCEEDED) or _FINISHED
 
     async def _sleep(self, me: _Worker) -> bool:
         """Until it is woken to work (True) or sent home."""
@@ -397,22 +395,17 @@ class AsyncRateEnvelopeQueue(Driver[_Worker]):
         except asyncio.CancelledError:
             self._lose(me)
 
-    async def _drive(self, me: _Worker, calls: Generator[Call, Any, Outcome]) -> Outcome:
-        """Make the calls of a run."""
-        try:
-            function, args = next(calls)
-            while True:
-                try:
-                    result = function(*args)
-                    if is_awaitable(result):
-                        result = await me.within(args[0], result)
-                except BaseException as error:
-                    function, args = calls.throw(error)
-                else:
-                    function, args = calls.send(result)
-        except StopIteration as end:
-            outcome: Outcome = end.value
-            return outcome
+    async def _drive(self, me: _Worker, run: Run, calls: Iterator[Call]) -> Judgement:
+        """Make the calls of a run, and judge what came of it."""
+        for function, args in calls:
+            try:
+                result = function(*args)
+                if is_awaitable(result):
+                    result = await me.within(args[0], result)
+                run.answer = result
+            except BaseException as error:
+                run.raised = error
+        return self._judge(run, run.outcome) or _FINISHED
 
     def _innermost(self, envelope: Envelope[Any]) -> Invoker:
         """The call that the stamps surround: it returns an awaitable, also for a sync `invoke`."""

@@ -41,6 +41,13 @@ class Context:
         self._cancelled = None
         self.attempt = 1
 
+    @classmethod
+    def within(cls, run: Context, until: float, allowed: float) -> Context:
+        """A context for the same attempt that ends then, whatever has become of the run's own."""
+        context = cls(clock=run._clock)
+        context._until, context._allowed, context.attempt = until, allowed, run.attempt
+        return context
+
     @property
     def done(self) -> bool:
         """Is it cancelled, or its time over?"""
@@ -122,10 +129,12 @@ class HookContext(Context):
 
     __slots__ = ("_run",)
 
-    def __init__(self, run: Context, *, until: float, allowed: float) -> None:
-        super().__init__(clock=run._clock)
-        self._until = min(until, run._until)
+    def __init__(self, run: Context, until: float, allowed: float) -> None:
+        # Why not super().__init__: there are two for each run with hooks.
+        self._clock = run._clock
+        self._until = min(run._until, until)
         self._allowed = allowed
+        self._cancelled = None
         self._run = run
         self.attempt = run.attempt
 

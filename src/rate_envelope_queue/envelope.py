@@ -47,6 +47,8 @@ class Handling:
     """Does a run that succeeds take more steps than the call?"""
 
 
+ASYNC, SPECIAL = 1, 2
+
 PLAIN = Handling()
 """The handling of an envelope that has none of its own."""
 
@@ -58,20 +60,10 @@ class Envelope(Generic[P]):
     user's and may be replaced; all else is fixed.
     """
 
-    __slots__ = (
-        "_handling",
-        "_id",
-        "_invoke",
-        "_is_async",
-        "_is_ordinary",
-        "_key",
-        "_priority",
-        "_type",
-        "payload",
-    )
+    __slots__ = ("_handling", "_id", "_invoke", "_key", "_lane", "_priority", "_type", "payload")
 
-    _is_ordinary: bool
-    """Without a key, a priority and a schedule: the common case, for which there is a shorter way."""
+    _lane: int
+    """ASYNC if invoke or a hook is a coroutine function, SPECIAL if it has a key, a priority or a schedule; 0: neither."""
 
     def __init__(
         self,
@@ -91,7 +83,7 @@ class Envelope(Generic[P]):
         priority: int = 0,
         key: Hashable = None,
     ) -> None:
-        self._is_async = is_coroutine_function("invoke", invoke)
+        self._lane = ASYNC if is_coroutine_function("invoke", invoke) else 0
         if not isinstance(type, str):
             raise BadFieldsError(f"type must be a string, got {type!r}")
         if priority.__class__ is not int:
@@ -105,7 +97,8 @@ class Envelope(Generic[P]):
         self._priority = priority
         self._key = key
         self._handling: Handling | None = None
-        self._is_ordinary = key is None and priority == 0
+        if key is not None or priority:
+            self._lane |= SPECIAL
         hooks = (before_hook, after_hook, success_hook, failure_hook)
         if (
             hooks == _NO_HOOKS
@@ -116,11 +109,13 @@ class Envelope(Generic[P]):
         ):
             return
         self._handling = _handling(interval, schedule, deadline, hooks, stamps)
-        self._is_ordinary &= self._handling.schedule is None
+        if self._handling.schedule is not None:
+            self._lane |= SPECIAL
         if hooks != _NO_HOOKS:
             named = zip(_HOOK_NAMES, hooks, strict=True)
             for name, hook in named:
-                self._is_async |= hook is not None and is_coroutine_function(name, hook)
+                if hook is not None and is_coroutine_function(name, hook):
+                    self._lane |= ASYNC
 
     @property
     def invoke(self) -> Callable[[Context, Envelope[P]], Any]:
@@ -178,7 +173,7 @@ class Envelope(Generic[P]):
     @property
     def is_async(self) -> bool:
         """Is `invoke` or a hook a coroutine function?"""
-        return self._is_async
+        return bool(self._lane & ASYNC)
 
     def __repr__(self) -> str:
         # Why not the payload: a repr ends up in logs.

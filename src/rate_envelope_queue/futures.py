@@ -6,15 +6,21 @@ exception, or cancelled when the call was never made.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from .decision import Decision, drop
-from .envelope import Envelope, Handling
+from .envelope import ASYNC, Envelope, Handling
 
 if TYPE_CHECKING:
     from .context import Context
+
+
+T = TypeVar("T")
+
+_GUARD = threading.Lock()
 
 
 class AnyFuture(Protocol):
@@ -39,6 +45,47 @@ class Work:
         self.args = args
         self.kwargs = kwargs
         self.future = future
+
+
+class LightFuture(Future[T]):
+    """A Future that makes its condition only when somebody waits: that is most of what a future costs.
+
+    Invariant: while there is no condition, nobody waits and nobody has a callback. `_GUARD` is held to make it,
+    and to change the state without it.
+    """
+
+    _made: threading.Condition | None = None
+
+    def __init__(self) -> None:
+        # Why not super().__init__: it makes the condition. The names are those that it sets.
+        self._state = "PENDING"
+        self._result = None
+        self._exception = None
+        self._waiters: list[Any] = []
+        self._done_callbacks: list[Any] = []
+
+    @property
+    def _condition(self) -> threading.Condition:  # type: ignore[override]
+        if self._made is None:
+            with _GUARD:
+                if self._made is None:
+                    self._made = threading.Condition()
+        return self._made
+
+    def set_running_or_notify_cancel(self) -> bool:
+        with _GUARD:
+            if self._made is None:
+                self._state = "RUNNING"
+                return True
+        return super().set_running_or_notify_cancel()
+
+    def set_result(self, result: T) -> None:
+        with _GUARD:
+            if self._made is None:
+                self._result = result
+                self._state = "FINISHED"
+                return
+        super().set_result(result)
 
 
 class ThreadWork(Work):
@@ -88,7 +135,6 @@ def submitted(work: Work, *, is_async: bool = False) -> Envelope[None]:
     envelope._id = envelope._key = envelope.payload = None
     envelope._type = ""
     envelope._priority = 0
-    envelope._is_async = is_async
-    envelope._is_ordinary = True
+    envelope._lane = ASYNC if is_async else 0
     envelope._handling = SUBMITTED
     return envelope

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import logging
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from typing import TYPE_CHECKING, Any
 
 from ._checks import Seconds, duration, is_awaitable
@@ -44,32 +44,43 @@ def stamp(surround: Callable[[Context, Envelope[Any]], Generator[None, Any, Any]
     @functools.wraps(surround)
     def stamped(inner: Invoker) -> Invoker:
         def call(ctx: Context, envelope: Envelope[Any]) -> Any:
-            return drive(_surround(surround(ctx, envelope), inner, ctx, envelope))
+            generator = surround(ctx, envelope)
+            try:
+                next(generator)
+            except StopIteration:
+                raise RuntimeError(f"stamp {_name(generator)} did not yield") from None
+            try:
+                result = inner(ctx, envelope)
+            except BaseException as error:
+                return _go_on(generator, error)
+            if is_awaitable(result):
+                return _go_on_later(generator, result)
+            _go_on(generator)
+            return result
 
         return call
 
     return stamped
 
 
-def _surround(
-    generator: Generator[None, Any, Any], inner: Invoker, ctx: Context, envelope: Envelope[Any]
-) -> Steps:
+async def _go_on_later(generator: Generator[None, Any, Any], pending: Awaitable[Any]) -> Any:
     try:
-        next(generator)
-    except StopIteration:
-        raise RuntimeError(f"stamp {_name(generator)} did not yield") from None
-    try:
-        result = yield lambda: inner(ctx, envelope)
+        result = await pending
     except BaseException as error:
-        try:
+        return _go_on(generator, error)
+    _go_on(generator)
+    return result
+
+
+def _go_on(generator: Generator[None, Any, Any], error: BaseException | None = None) -> None:
+    """The rest of a stamp, after its yield: it must end, and may swallow the error."""
+    try:
+        if error is None:
+            next(generator)
+        else:
             generator.throw(error)
-        except StopIteration:
-            return None
-    else:
-        try:
-            generator.send(result)
-        except StopIteration:
-            return result
+    except StopIteration:
+        return
     generator.close()
     raise RuntimeError(f"stamp {_name(generator)} yielded more than once")
 
@@ -114,7 +125,7 @@ def before_after_stamp(
 
     def limited(hook: Hook[Any], ctx: Context, envelope: Envelope[Any]) -> Any:
         seconds = limit.seconds(envelope.deadline)
-        inner = HookContext(ctx, until=ctx._clock.now() + seconds, allowed=seconds)
+        inner = HookContext(ctx, ctx._clock.now() + seconds, seconds)
         result: Any = hook(inner, envelope)
         if is_awaitable(result) and isinstance(ctx, Run) and ctx.worker is not None:
             return ctx.worker.within(inner, result)

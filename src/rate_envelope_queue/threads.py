@@ -24,14 +24,14 @@ from .core.pool import Worker
 from .core.run import SUCCEEDED, Run
 from .envelope import Envelope, is_coroutine_function
 from .errors import BadFieldsError
-from .futures import ThreadWork, submitted
+from .futures import LightFuture, ThreadWork, submitted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Iterator
     from types import FrameType
 
     from ._driver import Judgement
-    from .core.run import Call, Outcome
+    from .core.run import Call
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -74,22 +74,31 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
         timeout: Seconds | None = None,
     ) -> None:
         """Admit all envelopes, or none and say why; with `block`, wait for room until the timeout is over."""
-        if delay is _NO_DELAY and not block and len(envelopes) == 1:
+        if not block and len(envelopes) == 1:
             envelope = envelopes[0]
-            if envelope.__class__ is Envelope:
+            if envelope.__class__ is Envelope and envelope._lane == 0:
                 core = self._core
-                if self._places.get(envelope).__class__ is float and not core.is_stingy:
+                if delay is not _NO_DELAY:
+                    wait = duration("delay", delay)
+                elif self._places.get(envelope).__class__ is float and not core.is_stingy:
                     return  # it waits already: nothing changes, so no lock is needed
-                if envelope._is_ordinary and not envelope._is_async:
-                    if not self._lock.acquire(False):
-                        self._contend()
-                    try:
-                        core.add_one(envelope, self._now())
+                else:
+                    wait = 0
+                if not self._lock.acquire(False):
+                    self._contend()
+                try:
+                    now = self._now()
+                    if wait:
+                        core.delay_one(envelope, now, now + wait)
+                        if now + wait < self._alarm_at:
+                            self._wake()
+                    else:
+                        core.add_one(envelope, now)
                         if self._pool.idle and not self._pool.is_waking:
                             self._wake()
-                    finally:
-                        self._lock.release()
-                    return
+                finally:
+                    self._lock.release()
+                return
         limit = None if timeout is None else duration("timeout", timeout)
         entries = self._entries(envelopes, delay)
         if block and self._wait(partial(self._try_send, entries), self._senders, limit):
@@ -128,7 +137,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
             raise BadFieldsError(
                 f"fn is a coroutine function, which needs AsyncRateEnvelopeQueue, got {fn!r}"
             )
-        future: Future[T] = Future()
+        future: LightFuture[T] = LightFuture()
         self.send(submitted(ThreadWork(fn, args, kwargs, future)))
         return future
 
@@ -147,7 +156,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
 
     def _check_sendable(self, envelope: Envelope[Any]) -> None:
         super()._check_sendable(envelope)
-        if envelope._is_async:
+        if envelope.is_async:
             raise BadFieldsError(
                 f"invoke and hooks must be plain functions here, coroutine functions need "
                 f"AsyncRateEnvelopeQueue, got {envelope!r} with {_async_part(envelope)}"
@@ -238,6 +247,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
         """A worker: settle, take and run, until there is nothing left to take and the queue stops."""
         inside.set(self)
         core, pool, lock, now_of = self._core, self._pool, self._lock, self._now
+        has_stamps = bool(self._stamps)
         run: Run | None = None
         judged: Judgement | None = None
         envelope: Envelope[Any] | None
@@ -254,7 +264,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
                 stays = run is not None or self._rest(me)
                 if pool.idle and not pool.is_waking:
                     self._wake()
-                if self._is_awaited:
+                if self._is_awaited and (run is None or self._senders or self._watchers):
                     rings = self._changed()
             finally:
                 lock.release()
@@ -269,17 +279,17 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
                 break
             envelope = run.envelope
             handling = envelope._handling
-            if self._stamps or (handling is not None and handling.is_staged):
-                judged = self._judge(run, self._drive(self._steps(run, envelope._invoke)))
+            if has_stamps or (handling is not None and handling.is_staged):
+                judged = self._drive(run, self._steps(run, envelope._invoke))
                 continue
             # Why apart: a bare call needs no generator, and most envelopes are no more.
             try:
                 envelope._invoke(run, envelope)
             except BaseException as error:
-                judged = self._judge(run, self._drive(self._report(run, error)))
+                judged = self._drive(run, self._report(run, error))
             else:
                 if run._cancelled is not None:
-                    judged = self._judge(run, self._drive(self._report(run, None)))
+                    judged = self._drive(run, self._report(run, None))
                 elif me.is_dismissed or (handling is not None and handling.schedule is not None):
                     judged = self._judge(run, SUCCEEDED)
         if self._terminates_at_end and self._core.state is QueueState.STOPPED:
@@ -292,22 +302,16 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
         self._pool.is_waking = False
         return not me.is_dismissed
 
-    def _drive(self, calls: Generator[Call, Any, Outcome]) -> Outcome:
-        """Make the calls of a run."""
-        try:
-            function, args = next(calls)
-            while True:
-                if self._replace_stuck and args[0]._until < self._alarm_at:
-                    self._keeper_bell.ring()
-                try:
-                    result = function(*args)
-                except BaseException as error:
-                    function, args = calls.throw(error)
-                else:
-                    function, args = calls.send(result)
-        except StopIteration as end:
-            outcome: Outcome = end.value
-            return outcome
+    def _drive(self, run: Run, calls: Iterator[Call]) -> Judgement | None:
+        """Make the calls of a run, and judge what came of it."""
+        for function, args in calls:
+            if self._replace_stuck and args[0]._until < self._alarm_at:
+                self._keeper_bell.ring()
+            try:
+                run.answer = function(*args)
+            except BaseException as error:
+                run.raised = error
+        return self._judge(run, run.outcome)
 
     def _keep(self, bell: Bell) -> None:
         """The keeper: wake a worker for what comes due, replace the stuck, and look again after a while."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from datetime import timedelta
 from typing import Any
 
@@ -89,16 +90,22 @@ def test_in_any_window_no_more_start_than_the_rate_and_the_burst_allow(driver: D
 
 
 def test_in_real_time_the_rate_is_reached_and_not_exceeded(driver: Driver) -> None:
-    """98 % of the rate when there is work, on the machine's own clock."""
-    import time
-
-    starts: list[float] = []
-    queue = driver.queue(workers=4, rate=Rate(100, burst=1), clock=SystemClock())
-    queue.send(*[driver.envelope(lambda ctx, envelope: starts.append(time.monotonic())) for _ in range(60)])
-    assert queue.join(LIMIT)
-    starts.sort()
-    span = starts[-1] - starts[0]
-    assert 59 / 100 * 0.98 <= span <= 59 / 100 / 0.98 + 0.02, span
+    """98 % of the rate when there is work, on the machine's own clock; the best of a few, for a busy machine."""
+    spans = []
+    for attempt in range(6):
+        starts: list[float] = []
+        queue = driver.queue(workers=4, name=f"q{attempt}", rate=Rate(100, burst=1), clock=SystemClock())
+        queue.send(
+            *[driver.envelope(lambda ctx, envelope: starts.append(time.monotonic())) for _ in range(50)]
+        )
+        assert queue.join(LIMIT)
+        queue.stop(LIMIT)
+        starts.sort()
+        spans.append(starts[-1] - starts[0])
+        assert spans[-1] >= 49 / 100 * 0.98, "faster than the rate"
+        if spans[-1] <= 49 / 100 / 0.98:
+            return
+    raise AssertionError(f"slower than the rate: {spans}")
 
 
 def test_concurrency_bounds_how_many_of_a_type_run_at_once(driver: Driver, gate: Gate) -> None:

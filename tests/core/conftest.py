@@ -1,4 +1,4 @@
-"""A work queue on the bench: no threads, no clock, and the calls of a driver in few words."""
+"""What the tests of the core stand on: a bench for the work queue, and a stage for a run. No threads, no waiting."""
 
 from __future__ import annotations
 
@@ -7,14 +7,19 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from rate_envelope_queue.core.lifecycle import Event, QueueState
+from rate_envelope_queue.core.run import HookBudget, Outcome, Run, steps
 from rate_envelope_queue.core.verdict import VERDICTS, Ending, Mode, Verdict
 from rate_envelope_queue.core.workqueue import Entry, WorkQueue
 from rate_envelope_queue.decision import Choice
-from rate_envelope_queue.envelope import Envelope
+from rate_envelope_queue.envelope import PLAIN, Envelope
+from rate_envelope_queue.stamps import compose
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
     from rate_envelope_queue.clock import Clock
-    from rate_envelope_queue.core.run import Run
+    from rate_envelope_queue.context import Context
+    from rate_envelope_queue.envelope import Stamp
     from rate_envelope_queue.schedule import Beat
 
 NO_CLOCK = cast("Clock", object())
@@ -112,6 +117,109 @@ class Bench:
         return {name: count for name in names if (count := getattr(self.queue, name))}
 
 
+BUDGET = HookBudget(fraction=0.5, floor=0.8)
+
+
+class HandClock:
+    """A clock that stands still until somebody moves it."""
+
+    def __init__(self) -> None:
+        self.at = 1000.0
+
+    def now(self) -> float:
+        return self.at
+
+
+class Panic(BaseException):
+    """No Exception."""
+
+
+class Stage:
+    """Makes hooks and invokes that write down that they were called, and drives a run through them."""
+
+    def __init__(self) -> None:
+        self.clock = HandClock()
+        self.called: list[str] = []
+        self.contexts: dict[str, Context] = {}
+        self.arguments: dict[str, tuple[object, ...]] = {}
+        self.was_done: dict[str, bool] = {}
+
+    def part(
+        self,
+        name: str,
+        *,
+        raises: BaseException | None = None,
+        takes: float = 0,
+        returns: object = None,
+        does: Callable[[Any], object] = lambda ctx: None,
+    ) -> Callable[..., Any]:
+        """A function that does so and no more."""
+
+        def call(ctx: Context, *args: object) -> object:
+            self.called.append(name)
+            self.contexts[name] = ctx
+            self.arguments[name] = args
+            self.was_done[name] = ctx.done
+            self.clock.at += takes
+            does(ctx)
+            if raises is not None:
+                raise raises
+            return returns
+
+        return call
+
+    def envelope(self, **options: Any) -> Envelope[Any]:
+        """An envelope with all four hooks, unless other ones are given."""
+        names = ("invoke", "before_hook", "after_hook", "success_hook", "failure_hook")
+        made: dict[str, Any] = {name: self.part(name) for name in names} | options
+        return Envelope(made.pop("invoke"), **made)
+
+    def run(self, envelope: Envelope[Any], failures: int = 0) -> Run:
+        """A run of the envelope that begins now."""
+        queue = WorkQueue(capacity=0, clock=cast("Clock", self.clock))
+        queue.apply(Event.START)
+        queue.add([Entry(envelope)], self.clock.at)
+        run = queue.take(self.clock.at)
+        assert run is not None
+        run.attempt = failures + 1
+        return run
+
+    def drive(self, calls: Generator[Any, Any, Outcome]) -> Outcome:
+        """Make the calls as a driver does."""
+        try:
+            function, args = next(calls)
+            while True:
+                try:
+                    result = function(*args)
+                except BaseException as error:
+                    function, args = calls.throw(error)
+                else:
+                    function, args = calls.send(result)
+        except StopIteration as end:
+            return cast("Outcome", end.value)
+
+    def play(
+        self, envelope: Envelope[Any], *, run: Run | None = None, stamps: tuple[Stamp, ...] = ()
+    ) -> Outcome:
+        """A whole run."""
+        handling = envelope._handling or PLAIN
+        invoke = compose(stamps + handling.stamps, envelope._invoke)
+        run = run or self.run(envelope)
+        return self.drive(steps(run, handling, invoke, None, BUDGET, self.clock.now))
+
+    def report(
+        self, envelope: Envelope[Any], error: BaseException | None, *, run: Run | None = None
+    ) -> Outcome:
+        """What is left after a bare call of the invoke."""
+        run, handling = run or self.run(envelope), envelope._handling or PLAIN
+        return self.drive(steps(run, handling, None, error, BUDGET, self.clock.now))
+
+
 @pytest.fixture
 def bench() -> Bench:
     return Bench()
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()

@@ -441,7 +441,7 @@ class WorkQueueMachine(RuleBasedStateMachine):
         queue = self.queue
         runs = queue.runs()
         assert {id(run) for run in runs} == {id(run) for run, _ in self.pairs}
-        places = [*queue._ready_envelopes(), *queue._agenda, *(run.envelope for run in runs)]
+        places = [*queue.ready_envelopes(), *queue._agenda, *(run.envelope for run in runs)]
         names = [name_of(envelope) for envelope in places]
         assert len(names) == len(set(names))
         assert set(names) == queue._places.keys()

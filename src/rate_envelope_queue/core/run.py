@@ -2,13 +2,13 @@
 
     before hook → stamps(invoke) → after hook → success hook or failure hook
 
-A driver makes each call (and awaits it, in asyncio), sends the result in or throws the error in, and gets an
-Outcome at the end. Running and recording are separate: nothing here changes the queue.
+A driver makes each call (and awaits it, in asyncio), leaves what came of it in the run, and finds an Outcome
+there at the end. Running and recording are separate: nothing here changes the queue.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -39,7 +39,17 @@ class Interrupter(Protocol):
 class Run(Context):
     """A run under way: the context that user code gets, and what the queue remembers until it ends."""
 
-    __slots__ = ("again", "began_at", "envelope", "is_given_up", "report", "worker")
+    __slots__ = (
+        "again",
+        "answer",
+        "began_at",
+        "envelope",
+        "is_given_up",
+        "outcome",
+        "raised",
+        "report",
+        "worker",
+    )
 
     envelope: Envelope[Any]
     began_at: float
@@ -51,6 +61,11 @@ class Run(Context):
     """The context of its success or failure hook, while that is called."""
     worker: Interrupter | None
     """Who can interrupt it; None where nobody can."""
+
+    answer: Any
+    raised: BaseException | None
+    outcome: Outcome
+    """Where a driver and `steps` talk to each other; unset until then."""
 
     def __init__(self) -> None:
         """Empty: `WorkQueue.take` fills it, because a call costs as much as the filling, and there is one for each run."""
@@ -107,7 +122,9 @@ class Outcome(NamedTuple):
 
 
 SUCCEEDED = Outcome(Ending.SUCCESS)
-_STOPS = frozenset({Ending.STOP_ENVELOPE, Ending.STOP_TYPE})
+_STOPS = (Ending.STOP_ENVELOPE, Ending.STOP_TYPE)
+_FAILURES = (Ending.ERROR, Ending.PANIC)
+_NOTHING: Any = None  # Why Any: the driver puts something else there while `steps` is suspended
 
 
 def classify(error: BaseException) -> Ending:
@@ -122,76 +139,54 @@ def classify(error: BaseException) -> Ending:
 
 
 def steps(
-    run: Run, handling: Handling, invoke: Invoker, budget: HookBudget, now: Now
-) -> Generator[Call, Any, Outcome]:
-    """A whole run."""
-    envelope = run.envelope
-    ending, error, notes = Ending.SUCCESS, None, []
-    try:
-        if handling.before_hook is not None:
-            yield handling.before_hook, (_within(run, handling, budget, now), envelope)
-            run.raise_if_done()
-        yield invoke, (run, envelope)
-    except BaseException as raised:
-        ending, error = classify(raised), raised
-    if handling.after_hook is not None and (ending is Ending.SUCCESS or ending in _STOPS):
-        try:
-            yield handling.after_hook, (_within(run, handling, budget, now), envelope)
-        except BaseException as raised:
-            meant = classify(raised)
-            if ending in _STOPS or meant is Ending.ERROR:
-                notes.append(Note("after hook raised, which changes nothing", raised))
-            else:
-                ending, error = meant, raised
-    return (yield from report(run, handling, ending, error, budget, now, notes))
-
-
-def report(
     run: Run,
     handling: Handling,
-    ending: Ending,
+    invoke: Invoker | None,
     error: BaseException | None,
     budget: HookBudget,
     now: Now,
-    notes: list[Note],
-) -> Generator[Call, Any, Outcome]:
-    """The end of a run: tell the success or the failure hook, with a budget of its own."""
-    decision = None
-    if ending is Ending.SUCCESS and run.done:
-        ending, error = Ending.ERROR, run.error  # too late or cancelled, though nothing was raised
-    if ending is Ending.SUCCESS:
-        hook = handling.success_hook
-    elif ending in (Ending.ERROR, Ending.PANIC):
-        hook = handling.failure_hook
-    else:
-        hook = None
-    if hook is not None:
-        run.report = _afresh(run, handling, budget, now)
-        try:
-            answer = yield (
-                hook,
-                (run.report, run.envelope) if error is None else (run.report, run.envelope, error),
-            )
-        except BaseException as raised:
-            name = "success" if ending is Ending.SUCCESS else "failure"
-            notes.append(Note(f"{name} hook raised, which changes nothing", raised))
-        else:
-            if ending is Ending.ERROR and isinstance(answer, Decision):
-                decision = answer
-        run.report = None
-    return Outcome(ending, error, decision, tuple(notes))
+) -> Iterator[Call]:
+    """The calls of a whole run; or, without an invoke, those after it was called and raised the error or none.
 
-
-def _within(run: Run, handling: Handling, budget: HookBudget, now: Now) -> Context:
-    """The context of a before or after hook: its budget, within the run's deadline."""
+    The driver leaves the answer of each call in `run.answer` or what it raised in `run.raised`, and finds the
+    end in `run.outcome`. (Values, not send and throw: a generator that is only iterated costs a third.)
+    """
+    envelope = run.envelope
     seconds = budget.seconds(handling.deadline)
-    return HookContext(run, until=now() + seconds, allowed=seconds)
-
-
-def _afresh(run: Run, handling: Handling, budget: HookBudget, now: Now) -> Context:
-    """The context of a success or failure hook: its budget, however late the run is."""
-    context = Context(clock=run._clock)
-    context.attempt = run.attempt
-    context._allowed = budget.seconds(handling.deadline)
-    context._until = now() + context._allowed
-    return context
+    run.raised = error
+    if invoke is not None:
+        if handling.before_hook is not None:
+            yield handling.before_hook, (HookContext(run, now() + seconds, seconds), envelope)
+            if run.raised is None:
+                run.raised = run.error  # no time is left to invoke
+        if run.raised is None:
+            yield invoke, (run, envelope)
+    error = run.raised
+    ending = Ending.SUCCESS if error is None else classify(error)
+    notes: tuple[Note, ...] = ()
+    if invoke is not None and handling.after_hook is not None and (error is None or ending in _STOPS):
+        run.raised = _NOTHING
+        yield handling.after_hook, (HookContext(run, now() + seconds, seconds), envelope)
+        if run.raised is not None:
+            meant = classify(run.raised)
+            if ending in _STOPS or meant is Ending.ERROR:
+                notes = (Note("after hook raised, which changes nothing", run.raised),)
+            else:
+                ending, error = meant, run.raised
+    if ending is Ending.SUCCESS and (late := run.error) is not None:
+        ending, error = Ending.ERROR, late  # too late or cancelled, though nothing was raised
+    decision = None
+    hook = handling.success_hook if error is None else handling.failure_hook if ending in _FAILURES else None
+    if hook is not None:
+        # Why a context afresh: however late the run is, there is time to report it.
+        run.report = Context.within(run, now() + seconds, seconds)
+        run.raised = run.answer = _NOTHING
+        yield hook, (run.report, envelope) if error is None else (run.report, envelope, error)
+        run.report = None
+        if run.raised is not None:
+            name = "success" if error is None else "failure"
+            notes = (*notes, Note(f"{name} hook raised, which changes nothing", run.raised))
+        elif ending is Ending.ERROR and isinstance(run.answer, Decision):
+            decision = run.answer
+    plain = ending is Ending.SUCCESS and not notes
+    run.outcome = SUCCEEDED if plain else Outcome(ending, error, decision, notes)

@@ -270,6 +270,17 @@ class WorkQueue:
             self._ordinary.append(envelope)
             self.added += 1
 
+    def delay_one(self, envelope: Envelope[Any], now: float, due: float) -> None:
+        """`add` of one ordinary envelope that is delayed, by the shortest way."""
+        places = self._places
+        if envelope in places or self.is_stingy or len(places) >= self._room:
+            self.add((Entry(envelope, due, due),), now)
+        else:
+            places[envelope] = at = Due(due)
+            self._agenda.add(envelope, envelope, at)
+            self.added += 1
+            self._slowly_added += 1
+
     def _admit(self, entry: Entry, now: float) -> None:
         envelope, first_due, due, beat = entry
         identity = identity_of(envelope)

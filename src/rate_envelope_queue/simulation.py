@@ -1,0 +1,284 @@
+"""Simulation: what would have become of a day's envelopes with other workers, rates and capacity?
+
+The rules are those of the queue, because its core is asked: what is admitted, who is next, and when a rate
+lets it start. Only the time is not real. One loop goes from instant to instant; at each, what has ended
+leaves first, then whoever arrives is admitted or rejected, and then free workers take.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from heapq import heappop, heappush
+from math import ceil, fsum, inf
+from random import Random
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ._checks import Seconds, duration
+from .core.lifecycle import Event
+from .core.verdict import VERDICTS, Ending, Mode
+from .core.workqueue import Entry
+from .envelope import Envelope
+from .errors import BadFieldsError, CapacityExceededError
+from .threads import RateEnvelopeQueue
+
+if TYPE_CHECKING:
+    from .context import Context
+    from .core.run import Run
+    from .core.workqueue import WorkQueue
+
+_OPTIONS = ("workers", "capacity", "rate", "rates", "concurrency")
+_SUCCEEDED = VERDICTS[Ending.SUCCESS, Mode.ONCE, None]
+
+
+class Arrival(NamedTuple):
+    """An envelope of the trace: when it is sent, in seconds, its type and its priority."""
+
+    at: float
+    type: str = ""
+    priority: int = 0
+
+
+ServiceTime = Seconds | Callable[[Arrival], Seconds] | Callable[[Arrival, Random], Seconds]
+"""How long a run takes: always so long, or by its arrival, or at random."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """Seconds from arrival to start. A percentile is a wait that did occur; all are 0 if nothing was served."""
+
+    p50: float = 0.0
+    p95: float = 0.0
+    p99: float = 0.0
+    max: float = 0.0
+    mean: float = 0.0
+
+    @classmethod
+    def of(cls, waits: Iterable[float]) -> Waits:
+        """The summary of these waits."""
+        ordered = sorted(waits)
+        if not ordered:
+            return cls()
+        p50, p95, p99 = (ordered[ceil(len(ordered) * percent / 100) - 1] for percent in (50, 95, 99))
+        return cls(p50, p95, p99, ordered[-1], fsum(ordered) / len(ordered))
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What became of the envelopes of one type."""
+
+    arrived: int
+    served: int
+    rejected: int
+    waits: Waits
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """What became of the trace; as a text, a table."""
+
+    arrived: int
+    served: int
+    rejected: int
+    """Those that found no room."""
+    waits: Waits
+    """Of those that were served."""
+    utilisation: float
+    """Which part of the workers' time was work, from the first arrival to the last end."""
+    makespan: float
+    """Seconds from the first arrival to the last end."""
+    longest_line: int
+    """The most that waited at once, when the free workers had taken theirs."""
+    per_type: Mapping[str, Share]
+    """The same for each type, in order of their names."""
+
+    @property
+    def waits_by_type(self) -> dict[str, Waits]:
+        """The waits of each type."""
+        return {type: share.waits for type, share in self.per_type.items()}
+
+    def __str__(self) -> str:
+        names = [repr(type) if type else "no type" for type in self.per_type]
+        shares: list[Share | Simulation] = [*self.per_type.values(), self]
+        rows = [_HEADINGS, *(_row(*pair) for pair in zip([*names, "all"], shares, strict=True))]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [
+            "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip()
+            for row in (rows if len(self.per_type) > 1 else [rows[0], rows[-1]])
+        ]
+        lines.append(
+            f"utilisation {self.utilisation:.1%}, longest line {self.longest_line:,}, "
+            f"makespan {timedelta(seconds=round(self.makespan))} ({self.makespan:,.3f} s)"
+        )
+        return "\n".join(lines)
+
+
+_HEADINGS = ("type", "arrived", "served", "rejected", "p50", "p95", "p99", "max", "mean wait")
+
+
+def _row(name: str, share: Share | Simulation) -> tuple[str, ...]:
+    counts = (f"{count:,}" for count in (share.arrived, share.served, share.rejected))
+    waits = share.waits
+    times = (waits.p50, waits.p95, waits.p99, waits.max, waits.mean)
+    return name, *counts, *(f"{seconds:,.3f} s" for seconds in times)
+
+
+def simulate(
+    queue_options: Mapping[str, Any],
+    arrivals: Iterable[Seconds | Arrival],
+    service_time: ServiceTime,
+    *,
+    seed: int = 0,
+) -> Simulation:
+    """Replay a trace of arrivals against a queue with these options, in no real time.
+
+    The options are the queue's: `workers`, and `capacity`, `rate`, `rates` and `concurrency` if wanted. Random
+    service times are drawn in order of arrival: with the same seed each arrival takes as long whatever the
+    options are, so that two sets of options can be compared.
+    """
+    workers, core = _queue_of(queue_options)
+    trace = _trace_of(arrivals)
+    replay = _Replay(core, workers, trace, _service_times(service_time, trace, Random(seed)))  # noqa: S311
+    replay.run()
+    return replay.result()
+
+
+class _Replay:
+    """One pass over the trace."""
+
+    def __init__(self, core: WorkQueue, workers: int, trace: list[Arrival], services: list[float]) -> None:
+        self._core = core
+        self._workers = workers
+        self._trace = trace
+        self._services = services
+        self._waits: defaultdict[str, list[float]] = defaultdict(list)
+        self._rejected: defaultdict[str, int] = defaultdict(int)
+        self._busy = 0.0  # worker-seconds
+        self._longest_line = 0
+        self._ended_at = 0.0
+
+    def run(self) -> None:
+        """Go from instant to instant until all have arrived and ended."""
+        core, trace, services, waits_of = self._core, self._trace, self._services, self._waits
+        take, settle = core.take, core.settle
+        coming = 0  # the index of the next arrival; it is also the payload of its envelope
+        running: list[tuple[float, int, Run]] = []  # a heap, by the instant of the end
+        idle, waiting = self._workers, 0
+        arrives_at = trace[0].at if trace else inf
+        opens_at = inf  # when a free worker may take one that is throttled now
+        while (now := min(arrives_at, opens_at, running[0][0] if running else inf)) < inf:
+            while running and running[0][0] == now:
+                settle(heappop(running)[2], _SUCCEEDED, None, None, now)
+                idle += 1
+            while arrives_at == now:
+                waiting += self._admit(coming)
+                coming += 1
+                arrives_at = trace[coming].at if coming < len(trace) else inf
+            while idle and waiting and (started := take(now)) is not None:
+                index = started.envelope.payload
+                waits_of[started.envelope.type].append(now - trace[index].at)
+                heappush(running, (now + services[index], index, started))
+                self._busy += services[index]
+                idle -= 1
+                waiting -= 1
+            opens_at = core.next_due if idle and waiting else inf
+            if waiting > self._longest_line:
+                self._longest_line = waiting
+            self._ended_at = now
+
+    def _admit(self, index: int) -> bool:
+        """Send the envelope of an arrival; was there room?"""
+        _, type, priority = self._trace[index]
+        envelope = Envelope(_nothing, type=type, priority=priority, payload=index)
+        now = self._trace[index].at
+        try:
+            if priority:
+                self._core.add((Entry(envelope),), now)
+            else:
+                self._core.add_one(envelope, now)
+        except CapacityExceededError:
+            self._rejected[type] += 1
+            return False
+        return True
+
+    def result(self) -> Simulation:
+        """What became of the trace."""
+        shares = {}
+        for type in sorted({arrival.type for arrival in self._trace}):
+            waits, rejected = self._waits[type], self._rejected[type]
+            shares[type] = Share(len(waits) + rejected, len(waits), rejected, Waits.of(waits))
+        makespan = self._ended_at - self._trace[0].at if self._trace else 0.0
+        return Simulation(
+            arrived=len(self._trace),
+            served=sum(share.served for share in shares.values()),
+            rejected=sum(share.rejected for share in shares.values()),
+            waits=Waits.of(wait for waits in self._waits.values() for wait in waits),
+            utilisation=self._busy / (self._workers * makespan) if makespan else 0.0,
+            makespan=makespan,
+            longest_line=self._longest_line,
+            per_type=shares,
+        )
+
+
+def _nothing(ctx: Context, envelope: Envelope[int]) -> None:
+    """The work of a simulated envelope."""
+
+
+def _queue_of(options: Mapping[str, Any]) -> tuple[int, WorkQueue]:
+    """How many workers, and the core of a queue with these options, running."""
+    if not isinstance(options, Mapping):
+        raise BadFieldsError(f"queue_options must be a mapping, got {options!r}")
+    unknown = [name for name in options if name not in _OPTIONS]
+    if unknown:
+        raise BadFieldsError(
+            f"queue_options may be {', '.join(_OPTIONS)}, got {', '.join(map(repr, unknown))}"
+        )
+    if "workers" not in options:
+        raise BadFieldsError("queue_options must have 'workers'")
+    # Why a queue that never starts: it checks its options, and makes its core of them, as any queue does.
+    core = RateEnvelopeQueue("simulation", metrics=False, **options)._core
+    core.apply(Event.START)
+    return options["workers"], core
+
+
+def _trace_of(arrivals: Iterable[Seconds | Arrival]) -> list[Arrival]:
+    """The arrivals in order of time, those of the same instant as given."""
+    try:
+        given = list(arrivals)
+    except TypeError:
+        raise BadFieldsError(f"arrivals must be instants or Arrivals, got {arrivals!r}") from None
+    trace = [_arrival(index, arrival) for index, arrival in enumerate(given)]
+    trace.sort(key=lambda arrival: arrival.at)
+    return trace
+
+
+def _arrival(index: int, given: Seconds | Arrival) -> Arrival:
+    if not isinstance(given, Arrival):
+        return Arrival(duration(f"arrivals[{index}]", given))
+    at, type, priority = given
+    if not isinstance(type, str):
+        raise BadFieldsError(f"arrivals[{index}].type must be a string, got {type!r}")
+    if priority.__class__ is not int:
+        raise BadFieldsError(f"arrivals[{index}].priority must be an integer, got {priority!r}")
+    return Arrival(duration(f"arrivals[{index}].at", at), type, priority)
+
+
+def _service_times(service_time: ServiceTime, trace: list[Arrival], rng: Random) -> list[float]:
+    """How long the run of each arrival takes."""
+    if not callable(service_time):
+        return [duration("service_time", service_time)] * len(trace)
+    call: Callable[..., Seconds] = service_time
+    extra = (rng,) if _takes_two(call) else ()
+    return [duration("service_time", call(arrival, *extra)) for arrival in trace]
+
+
+def _takes_two(call: Callable[..., Any]) -> bool:
+    """Does it want the random generator, too?"""
+    try:
+        inspect.signature(call).bind(None, None)
+    except TypeError:
+        return False
+    return True
