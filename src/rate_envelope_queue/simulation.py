@@ -163,37 +163,46 @@ class _Replay:
     def run(self) -> None:
         """Go from instant to instant until all have arrived and ended."""
         core, trace, services, waits_of = self._core, self._trace, self._services, self._waits
-        take, settle = core.take, core.settle
-        coming = 0  # the index of the next arrival; it is also the payload of its envelope
         running: list[tuple[float, int, Run]] = []  # a heap, by the instant of the end
-        idle, waiting = self._workers, 0
-        arrives_at = trace[0].at if trace else inf
-        opens_at = inf  # when a free worker may take one that is throttled now
-        while (now := min(arrives_at, opens_at, running[0][0] if running else inf)) < inf:
+        idle, waiting, coming = self._workers, 0, 0
+        now = arrives_at = trace[0].at if trace else inf
+        while now < inf:
+            ended: Run | None = None  # the last that has; `take` settles it on the way
             while running and running[0][0] == now:
-                settle(heappop(running)[2], _SUCCEEDED, None, None, now)
+                if ended is not None:
+                    core.settle(ended, _SUCCEEDED, None, None, now)
+                ended = heappop(running)[2]
                 idle += 1
-            while arrives_at == now:
-                waiting += self._admit(coming)
-                coming += 1
-                arrives_at = trace[coming].at if coming < len(trace) else inf
-            while idle and waiting and (started := take(now)) is not None:
+            if arrives_at == now:
+                if ended is not None:
+                    core.settle(ended, _SUCCEEDED, None, None, now)
+                    ended = None
+                while arrives_at == now:
+                    waiting += self._admit(coming, now)
+                    coming += 1
+                    arrives_at = trace[coming].at if coming < len(trace) else inf
+            while ended is not None or (idle and waiting):
+                started = core.take(now, ended)
+                ended = None
+                if started is None:
+                    break
                 index = started.envelope.payload
-                waits_of[started.envelope.type].append(now - trace[index].at)
+                waits_of[started.envelope._type].append(now - trace[index].at)
                 heappush(running, (now + services[index], index, started))
                 self._busy += services[index]
                 idle -= 1
                 waiting -= 1
-            opens_at = core.next_due if idle and waiting else inf
             if waiting > self._longest_line:
                 self._longest_line = waiting
             self._ended_at = now
+            now = min(arrives_at, running[0][0]) if running else arrives_at
+            if idle and waiting:
+                now = min(now, core.next_due)  # when a rate lets the next one start
 
-    def _admit(self, index: int) -> bool:
+    def _admit(self, index: int, now: float) -> bool:
         """Send the envelope of an arrival; was there room?"""
         _, type, priority = self._trace[index]
         envelope = Envelope(_nothing, type=type, priority=priority, payload=index)
-        now = self._trace[index].at
         try:
             if priority:
                 self._core.add((Entry(envelope),), now)
@@ -257,13 +266,13 @@ def _trace_of(arrivals: Iterable[Seconds | Arrival]) -> list[Arrival]:
 
 def _arrival(index: int, given: Seconds | Arrival) -> Arrival:
     if not isinstance(given, Arrival):
-        return Arrival(duration(f"arrivals[{index}]", given))
+        return Arrival(_seconds("arrivals[{}]", index, given))
     at, type, priority = given
     if not isinstance(type, str):
         raise BadFieldsError(f"arrivals[{index}].type must be a string, got {type!r}")
     if priority.__class__ is not int:
         raise BadFieldsError(f"arrivals[{index}].priority must be an integer, got {priority!r}")
-    return Arrival(duration(f"arrivals[{index}].at", at), type, priority)
+    return Arrival(_seconds("arrivals[{}].at", index, at), type, priority)
 
 
 def _service_times(service_time: ServiceTime, trace: list[Arrival], rng: Random) -> list[float]:
@@ -272,7 +281,14 @@ def _service_times(service_time: ServiceTime, trace: list[Arrival], rng: Random)
         return [duration("service_time", service_time)] * len(trace)
     call: Callable[..., Seconds] = service_time
     extra = (rng,) if _takes_two(call) else ()
-    return [duration("service_time", call(arrival, *extra)) for arrival in trace]
+    return [_seconds("service_time of {}", arrival, call(arrival, *extra)) for arrival in trace]
+
+
+def _seconds(field: str, where: object, value: Seconds) -> float:
+    """`duration`, by a shorter way for what is right already; there are many."""
+    if value.__class__ is float and 0.0 <= value < inf:  # type: ignore[operator]
+        return value  # type: ignore[return-value]
+    return duration(field.format(where), value)
 
 
 def _takes_two(call: Callable[..., Any]) -> bool:

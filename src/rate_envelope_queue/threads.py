@@ -27,7 +27,7 @@ from .errors import BadFieldsError
 from .futures import LightFuture, ThreadWork, submitted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from types import FrameType
 
     from ._driver import Judgement
@@ -247,12 +247,14 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
         """A worker: settle, take and run, until there is nothing left to take and the queue stops."""
         inside.set(self)
         core, pool, lock, now_of = self._core, self._pool, self._lock, self._now
+        rings: Sequence[Ring] = ()
+        stays = True
         has_stamps = bool(self._stamps)
         run: Run | None = None
         judged: Judgement | None = None
         envelope: Envelope[Any] | None
+        is_fresh = True  # has it run something since it last found nothing?
         while True:
-            rings: list[Ring] | None = None
             if not lock.acquire(False):
                 self._contend()
             try:
@@ -261,22 +263,29 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
                     core.settle(run, *judged, now)
                     run = judged = None
                 run = me.run = None if me.is_dismissed else core.take(now, run)
-                stays = run is not None or self._rest(me)
-                if pool.idle and not pool.is_waking:
-                    self._wake()
-                if self._is_awaited and (run is None or self._senders or self._watchers):
-                    rings = self._changed()
+                has_news = run is None or pool.idle or self._is_awaited or core.leavers
+                if has_news:
+                    # Why not at once: whoever sends needs the interpreter, and has more to send. To let it go on is
+                    # far cheaper than to fall asleep and be woken.
+                    stays = run is not None or (is_fresh and not me.is_dismissed) or self._rest(me)
+                    if pool.idle and not pool.is_waking:
+                        self._wake()
+                    rings = self._changed() if run is None or self._senders or self._watchers else ()
             finally:
                 lock.release()
-            if core.leavers:
-                self._let_go()
-            if rings:
+            if has_news:
+                if core.leavers:
+                    self._let_go()
                 ring_all(rings)
             if run is None:
                 envelope = handling = None  # Why: who sleeps must not keep the last one alive
-                if stays and self._sleep(me):
-                    continue
-                break
+                if is_fresh and stays:
+                    is_fresh = False
+                    sleep(0)
+                elif not stays or not self._sleep(me):
+                    break
+                continue
+            is_fresh = True
             envelope = run.envelope
             handling = envelope._handling
             if has_stamps or (handling is not None and handling.is_staged):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from rate_envelope_queue.core.lifecycle import Event, QueueState
-from rate_envelope_queue.core.run import HookBudget, Outcome, Run, steps
+from rate_envelope_queue.core.run import HookBudget, Run, steps
 from rate_envelope_queue.core.verdict import VERDICTS, Ending, Mode, Verdict
 from rate_envelope_queue.core.workqueue import Entry, WorkQueue
 from rate_envelope_queue.decision import Choice
@@ -15,10 +15,11 @@ from rate_envelope_queue.envelope import PLAIN, Envelope
 from rate_envelope_queue.stamps import compose
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Iterator
 
     from rate_envelope_queue.clock import Clock
     from rate_envelope_queue.context import Context
+    from rate_envelope_queue.core.run import Call, Outcome
     from rate_envelope_queue.envelope import Stamp
     from rate_envelope_queue.schedule import Beat
 
@@ -184,19 +185,14 @@ class Stage:
         run.attempt = failures + 1
         return run
 
-    def drive(self, calls: Generator[Any, Any, Outcome]) -> Outcome:
+    def drive(self, run: Run, calls: Iterator[Call]) -> Outcome:
         """Make the calls as a driver does."""
-        try:
-            function, args = next(calls)
-            while True:
-                try:
-                    result = function(*args)
-                except BaseException as error:
-                    function, args = calls.throw(error)
-                else:
-                    function, args = calls.send(result)
-        except StopIteration as end:
-            return cast("Outcome", end.value)
+        for function, args in calls:
+            try:
+                run.answer = function(*args)
+            except BaseException as error:
+                run.raised = error
+        return run.outcome
 
     def play(
         self, envelope: Envelope[Any], *, run: Run | None = None, stamps: tuple[Stamp, ...] = ()
@@ -205,14 +201,14 @@ class Stage:
         handling = envelope._handling or PLAIN
         invoke = compose(stamps + handling.stamps, envelope._invoke)
         run = run or self.run(envelope)
-        return self.drive(steps(run, handling, invoke, None, BUDGET, self.clock.now))
+        return self.drive(run, steps(run, handling, invoke, None, BUDGET, self.clock.now))
 
     def report(
         self, envelope: Envelope[Any], error: BaseException | None, *, run: Run | None = None
     ) -> Outcome:
         """What is left after a bare call of the invoke."""
         run, handling = run or self.run(envelope), envelope._handling or PLAIN
-        return self.drive(steps(run, handling, None, error, BUDGET, self.clock.now))
+        return self.drive(run, steps(run, handling, None, error, BUDGET, self.clock.now))
 
 
 @pytest.fixture

@@ -257,7 +257,7 @@ def test_a_stop_wins_over_the_deadline(
 # Panics
 
 
-@pytest.mark.parametrize("panic", [Panic(), SystemExit(), KeyboardInterrupt()], ids=lambda each: repr(each))
+@pytest.mark.parametrize("panic", [Panic(), SystemExit()], ids=repr)
 @pytest.mark.parametrize(
     ("place", "called"),
     [

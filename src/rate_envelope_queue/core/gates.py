@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from ..rates import Rate
 
-_LATENESS = 0.002
-"""Seconds by which an alarm may be late without slowing the pace."""
+_LATENESS = 0.005
+"""Seconds by which an alarm may be late without slowing the pace; what it starts then is early by no more."""
 
 
 class Gate:
