@@ -651,7 +651,7 @@ def test_schedules_are_frozen_and_slotted(schedule: Any) -> None:
 
 def test_the_queue_may_keep_any_schedule() -> None:
     """Both fit the protocol, and their beats are one type."""
-    schedules: list[Schedule] = [Every(5), Cron("* * * * *")]
+    schedules: list[Schedule] = [Every(5, fixed_rate=True), Cron("* * * * *")]
     beats: list[Beat] = [schedule.first_due(0.0, NOON)[1] for schedule in schedules]
     assert all(beat is not None for beat in beats)
 

@@ -1,7 +1,8 @@
 """Background work at a bounded rate: envelopes in an in-process queue, on threads and on asyncio."""
 
+from typing import TYPE_CHECKING
+
 from ._driver import Stats
-from .aio import AsyncRateEnvelopeQueue
 from .clock import Clock, SystemClock
 from .context import Context
 from .core.explain import Reason
@@ -30,6 +31,9 @@ from .rates import Rate
 from .schedule import Cron, Every
 from .stamps import before_after_stamp, logging_stamp, stamp
 from .threads import RateEnvelopeQueue, simple_drain_queue, simple_stop_queue
+
+if TYPE_CHECKING:
+    from .aio import AsyncRateEnvelopeQueue
 
 __all__ = [
     "AsyncRateEnvelopeQueue",
@@ -80,3 +84,12 @@ __all__ = [
     "simple_stop_queue",
     "stamp",
 ]
+
+
+def __getattr__(name: str) -> object:
+    # Why not imported above: asyncio takes as long to import as all the rest, and the thread queue needs none of it.
+    if name == "AsyncRateEnvelopeQueue":
+        from .aio import AsyncRateEnvelopeQueue
+
+        return AsyncRateEnvelopeQueue
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, Literal, TypeVar
 from weakref import WeakMethod
 
@@ -24,7 +24,7 @@ from .core.explain import explain
 from .core.lifecycle import Event, QueueState
 from .core.pool import Pool, W
 from .core.run import SUCCEEDED, Call, HookBudget, Outcome, Run, steps
-from .core.verdict import VERDICTS, Mode, Next, Verdict
+from .core.verdict import VERDICTS, Ending, Mode, Next, Verdict
 from .core.workqueue import Entry, WorkQueue
 from .envelope import PLAIN, Envelope, Invoker, Stamp, check_stamps, identity_of
 from .errors import BadFieldsError, Cancelled, CapacityExceededError, QueueTerminatedError, RateLimited
@@ -47,6 +47,8 @@ Judgement = tuple[Verdict, float | None, Beat]
 
 DEFAULT_BUDGET = HookBudget()
 SYSTEM_CLOCK = SystemClock()
+_ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)  # for schedules that do not ask
+_WALL_DRIFT = 1.0  # seconds between wall and monotonic clock that are no setting of either
 INSURANCE = 10.0
 """Seconds after which a queue looks for work by itself, so that a lost wake-up cannot strand any."""
 TICK = 0.001
@@ -124,6 +126,7 @@ class Driver(Generic[W]):
         self._replace_stuck = replace_stuck
         self._prepare()
         self._mode = Mode(on_periodic_error)
+        self._ticked = VERDICTS[Ending.SUCCESS, self._mode, None]
         self._limiter = limiter or MaxOf(ExponentialBackoff(1, 30), TokenBucket(5, burst=10))
         give_clock(self._limiter, clock)
         if limiter is not None and self._mode is Mode.INTERVAL:
@@ -147,6 +150,7 @@ class Driver(Generic[W]):
         self._is_awaited = False  # is anybody in one of these?
         if hasattr(clock, "attach"):
             clock.attach(self)
+        self._wall_offset = clock.wall().timestamp() - clock.now()
         self._parent = parent
         self._on_cancel = _weakly(self._parent_cancelled)
         if parent is not None:
@@ -367,10 +371,14 @@ class Driver(Generic[W]):
         if outcome is SUCCEEDED and schedule is None:
             abandon(envelope)  # a stamp may have succeeded without the call
             return None
-        verdict = VERDICTS[outcome.ending, Mode.ONCE if schedule is None else self._mode, outcome.choice]
         now, due, beat = self._now(), None, None
+        if outcome is SUCCEEDED:
+            verdict = self._ticked
+        else:
+            verdict = VERDICTS[outcome.ending, Mode.ONCE if schedule is None else self._mode, outcome.choice]
         if verdict.next is Next.TICK and schedule is not None:
-            due, beat = schedule.next_due(now, self._clock.wall(), self._core.beat(envelope))
+            wall = self._clock.wall() if schedule.follows_wall else _ANY_TIME
+            due, beat = schedule.next_due(now, wall, self._core.beat(envelope))
         elif verdict.next is Next.BACKOFF:
             due = now + self._backoff(envelope)
         elif verdict.next is Next.AFTER and outcome.decision is not None:
@@ -386,6 +394,18 @@ class Driver(Generic[W]):
         if outcome.error is not None or outcome.notes:
             log_outcome(self._name, run, outcome, verdict)
         return verdict, due, beat
+
+    def _follow_wall(self, now: float) -> None:
+        """* If the wall clock was set, give what waits for a time of day its new instant."""
+        if not self._core.follows_wall:
+            return
+        wall = self._clock.wall()
+        offset = wall.timestamp() - now
+        was_set = abs(offset - self._wall_offset) > _WALL_DRIFT
+        self._wall_offset = offset
+        for envelope in self._core.waiting_for_wall() if was_set else ():
+            if envelope.schedule is not None:
+                self._core.move(envelope, *envelope.schedule.next_due(now, wall, self._core.beat(envelope)))
 
     def _backoff(self, envelope: Envelope[Any]) -> float:
         try:

@@ -7,13 +7,11 @@ Invariant: what comes next is strictly after the moment it was asked for.
 
 from __future__ import annotations
 
-import random
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from math import inf, nextafter
 from typing import TYPE_CHECKING, Protocol
-from zoneinfo import ZoneInfo
 
 from ._checks import Seconds, duration
 from .errors import BadFieldsError
@@ -37,6 +35,10 @@ class Schedule(Protocol):
     @property
     def interval(self) -> float:
         """The least time between two ticks, which a deadline may not exceed; 0 if there is no such rule."""
+
+    @property
+    def follows_wall(self) -> bool:
+        """Does it ask the wall clock? If not, any `wall` will do."""
 
     def next_after(self, moment: datetime) -> datetime: ...
     def preview(self, n: int, start: datetime | None = None) -> list[datetime]: ...
@@ -75,6 +77,11 @@ class Every:
         """The seconds between two ticks."""
         return self.seconds
 
+    @property
+    def follows_wall(self) -> bool:
+        """Never: seconds are those of the monotonic clock."""
+        return False
+
     def next_after(self, moment: datetime) -> datetime:
         """The moment and so many seconds of real time, without jitter; in the time zone of the moment."""
         step = max(timedelta(seconds=self.seconds), timedelta.resolution)
@@ -89,13 +96,14 @@ class Every:
         return now, now if self.fixed_rate else None
 
     def next_due(
-        self, now: float, wall: datetime, beat: Beat, *, rand: Callable[[], float] = random.random
+        self, now: float, wall: datetime, beat: Beat, *, rand: Callable[[], float] | None = None
     ) -> tuple[float, Beat]:
         """So many seconds from now; at a fixed rate, the first beat after now."""
+        late = self.jitter * (rand or _random())() if self.jitter else 0.0
         if not self.fixed_rate:
-            return now + self.seconds + self.jitter * rand(), beat
+            return now + self.seconds + late, beat
         start = beat if isinstance(beat, float | int) else now
-        return _first_beat(start, self.seconds, now) + self.jitter * rand(), start
+        return _first_beat(start, self.seconds, now) + late, start
 
     def __repr__(self) -> str:
         seconds, jitter = (repr(number).removesuffix(".0") for number in (self.seconds, self.jitter))
@@ -135,6 +143,11 @@ class Cron:
     def interval(self) -> float:
         """Always 0: a cron entry may have any deadline."""
         return 0.0
+
+    @property
+    def follows_wall(self) -> bool:
+        """Always: it matches the time of day."""
+        return True
 
     def next_after(self, moment: datetime) -> datetime:
         """The first match after the moment, in the schedule's time zone."""
@@ -186,6 +199,12 @@ class Cron:
         return f"Cron({self.expr!r}, tz={self.tz!r})"
 
 
+def _random() -> Callable[[], float]:
+    from random import random  # Why here: it takes longer to import than this module
+
+    return random
+
+
 def _matches(expr: str, after: datetime) -> Iterator[datetime]:
     """The naive times after this one that match; it ends when there is none for 50 years."""
     # Why naive: cronsim goes wrong at clock changes; it steps by whole hours and may answer with the past.
@@ -207,6 +226,8 @@ def _zone_of(tz: str | tzinfo) -> tzinfo:
     """The time zone of this name; BadFieldsError if there is none, or if it cannot tell its own time."""
     if tz == "UTC":
         return UTC  # Why: known without any tz database.
+    from zoneinfo import ZoneInfo  # Why here: only a cron schedule needs it
+
     try:
         zone = ZoneInfo(tz) if isinstance(tz, str) else tz
         noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -235,6 +256,9 @@ def _change(before: datetime, after: datetime, zone: tzinfo) -> datetime:
 
 def _first_beat(start: float, seconds: float, now: float) -> float:
     """The least start + k * seconds after now, for k = 1, 2, …"""
+    due = start + ((now - start) // seconds + 1) * seconds
+    if start < now < due < inf:
+        return due  # nearly always
     count = max((now - start) // seconds, 1.0)
     for k in (count, count + 1, count + 2):
         due = start + k * seconds
