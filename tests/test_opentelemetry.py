@@ -72,14 +72,22 @@ def traces() -> Traces:
     return Traces()
 
 
-class Threads:
-    """Sends to the thread queue, and returns when all has run."""
+Send = Callable[..., None]
 
-    def run(self, *sends: Callable[[Any], None], clock: ManualClock | None = None, **options: Any) -> None:
-        if clock is not None:
-            options["clock"] = clock
-        with RateEnvelopeQueue("q", workers=1, **options) as queue:
-            for send in sends:
+
+def no_send(send: Send) -> None: ...
+
+
+class Threads:
+    """Has the test send to the thread queue, before its start or after it, and returns when all has run."""
+
+    def run(
+        self, *sends: Callable[[Send], None], before: Callable[[Send], None] = no_send, **options: Any
+    ) -> None:
+        queue = RateEnvelopeQueue("q", workers=1, **options)
+        before(queue.send)
+        with queue:
+            for send in (no_send, *sends):
                 send(queue.send)
                 assert queue.join(LIMIT)
 
@@ -90,10 +98,14 @@ class Threads:
 class Loop(Threads):
     """The same for the asyncio queue."""
 
-    def run(self, *sends: Callable[[Any], None], **options: Any) -> None:
+    def run(
+        self, *sends: Callable[[Send], None], before: Callable[[Send], None] = no_send, **options: Any
+    ) -> None:
         async def main() -> None:
-            async with AsyncRateEnvelopeQueue("q", workers=1, **options) as queue:
-                for send in sends:
+            queue = AsyncRateEnvelopeQueue("q", workers=1, **options)
+            before(queue.send_nowait)
+            async with queue:
+                for send in (no_send, *sends):
                     send(queue.send_nowait)
                     assert await queue.join(LIMIT)
 
@@ -172,21 +184,14 @@ def test_an_error_is_recorded_and_sets_the_status(
 
 @pytest.mark.parametrize(
     ("signal", "outcome"),
-    [(StopEnvelope(), "stopped"), (StopType(), "stopped"), (RateLimited(0.001), "rate_limited")],
+    [(StopEnvelope(), "stopped"), (StopType(), "stopped"), (RateLimited(60), "rate_limited")],
 )
 def test_a_signal_is_an_outcome_and_no_error(
     queues: Threads, traces: Traces, signal: Exception, outcome: str
 ) -> None:
-    ran: list[int] = []
-
-    def invoke(ctx: Context, envelope: Envelope[Any]) -> None:
-        ran.append(ctx.attempt)
-        if len(ran) == 1:
-            raise signal
-
-    mail = Envelope(queues.kind(invoke), type="mail")
+    mail = Envelope(queues.kind(raising(signal)), type="mail")
     queues.run(lambda send: send(mail), stamps=[tracing_stamp(traces.tracer)])
-    span = traces.named("mail")[0]
+    span = traces.one("mail")
     assert (span.attributes or {})["envelope.outcome"] == outcome
     assert (span.status.status_code, len(span.events)) == (StatusCode.UNSET, 0)
 
@@ -198,7 +203,7 @@ def test_each_attempt_is_a_span_in_the_same_trace(queues: Threads, traces: Trace
 
     mail = Envelope(queues.kind(fail_twice), type="mail", failure_hook=lambda *_: retry_now())
 
-    def send_it(send: Any) -> None:
+    def send_it(send: Send) -> None:
         with traces.span("request"):
             send(mail)
 
@@ -227,9 +232,9 @@ def test_the_stamp_changes_nothing_about_the_run(queues: Threads, traces: Traces
 
 def test_a_call_that_returns_too_late_is_an_error(traces: Traces) -> None:
     clock = ManualClock()
-    mail = Envelope(lambda ctx, envelope: ctx.wait(60), type="mail", deadline=5)
+    mail: Envelope[None] = Envelope(lambda ctx, envelope: ctx.wait(60), type="mail", deadline=5)
 
-    def send_it(send: Any) -> None:
+    def send_it(send: Send) -> None:
         send(mail)
         clock.advance(60)
 
@@ -269,7 +274,7 @@ def test_a_coroutine_that_raises_cancelled_error_is_an_error_and_no_panic(traces
 
 
 def test_the_span_of_the_sender_is_the_parent(queues: Threads, traces: Traces) -> None:
-    def send_two(send: Any) -> None:
+    def send_two(send: Send) -> None:
         with traces.span("first request"):
             send(Envelope(queues.kind(nothing), type="first"))
         with traces.span("second request"):
@@ -284,10 +289,9 @@ def test_what_is_sent_outside_a_span_begins_a_trace_wherever_the_queue_was_start
     queues: Threads, traces: Traces
 ) -> None:
     with traces.span("startup"):
-        detached = context.Context()
 
-        def send_it(send: Any) -> None:
-            token = context.attach(detached)
+        def send_it(send: Send) -> None:
+            token = context.attach(context.Context())
             send(Envelope(queues.kind(nothing), type="mail"))
             context.detach(token)
 
@@ -303,7 +307,7 @@ def test_spans_and_baggage_of_the_sender_are_there_within_the_run(queues: Thread
         with traces.span("query"):
             pass
 
-    def send_it(send: Any) -> None:
+    def send_it(send: Send) -> None:
         token = context.attach(baggage.set_baggage("user", "ada"))
         send(Envelope(queues.kind(invoke), type="mail"))
         context.detach(token)
@@ -317,10 +321,27 @@ def test_spans_and_baggage_of_the_sender_are_there_within_the_run(queues: Thread
     assert {span.parent is not None for span in traces.named("query")} == {True}
 
 
+def test_the_context_of_the_sender_ends_with_the_call(queues: Threads, traces: Traces) -> None:
+    seen: list[object] = []
+    mail = Envelope(
+        queues.kind(nothing),
+        type="mail",
+        after_hook=lambda *_: seen.append(trace.get_current_span()),
+        success_hook=lambda *_: seen.append(trace.get_current_span()),
+    )
+
+    def send_it(send: Send) -> None:
+        with traces.span("request"):
+            send(mail)
+
+    queues.run(send_it, stamps=[tracing_stamp(traces.tracer)])
+    assert seen == [trace.INVALID_SPAN] * 2
+
+
 def test_an_envelope_may_have_the_stamp_of_its_own(queues: Threads, traces: Traces) -> None:
     mail = Envelope(queues.kind(nothing), type="mail", stamps=[tracing_stamp(traces.tracer)])
 
-    def send_it(send: Any) -> None:
+    def send_it(send: Send) -> None:
         with traces.span("request"):
             send(mail)
 
@@ -330,8 +351,7 @@ def test_an_envelope_may_have_the_stamp_of_its_own(queues: Threads, traces: Trac
 
 def test_what_runs_within_a_run_is_its_child(traces: Traces) -> None:
     with RateEnvelopeQueue("q", workers=1, stamps=[tracing_stamp(traces.tracer)]) as queue:
-        outer = Envelope(lambda ctx, envelope: queue.send(Envelope(nothing, type="inner")), type="outer")
-        queue.send(outer)
+        queue.send(Envelope(lambda ctx, envelope: queue.send(Envelope(nothing, type="inner")), type="outer"))
         assert queue.join(LIMIT)
     assert traces.parent_of("inner") == "outer"
 
@@ -341,20 +361,32 @@ def test_a_waiting_envelope_that_is_sent_again_stays_with_its_first_sender(
 ) -> None:
     mail = Envelope(queues.kind(nothing), type="mail")
 
-    def send_twice(send: Any) -> None:
+    def send_twice(send: Send) -> None:
         with traces.span("first request"):
             send(mail)
         with traces.span("second request"):
+            send(mail)
             send(mail, Envelope(queues.kind(nothing), type="other"))
 
-    queues.run(send_twice, send_twice, stamps=[tracing_stamp(traces.tracer)]) if queues.__class__ is not Threads else None
-    if queues.__class__ is Threads:
-        queue = RateEnvelopeQueue("q", workers=1, stamps=[tracing_stamp(traces.tracer)])
-        send_twice(queue.send)
-        with queue:
-            assert queue.join(LIMIT)
-    names = {span.context.span_id: span.name for span in traces.named("first request")}
-    assert {names.get(span.parent.span_id) for span in traces.named("mail") if span.parent} == {"first request"}
+    queues.run(before=send_twice, stamps=[tracing_stamp(traces.tracer)])
+    assert traces.parent_of("mail") == "first request"
+
+
+def test_an_envelope_that_is_sent_again_later_belongs_to_the_new_sender(
+    queues: Threads, traces: Traces
+) -> None:
+    mail = Envelope(queues.kind(nothing), type="mail")
+
+    def send_in(request: str) -> Callable[[Send], None]:
+        def send_it(send: Send) -> None:
+            with traces.span(request):
+                send(mail)
+
+        return send_it
+
+    queues.run(send_in("monday"), send_in("tuesday"), stamps=[tracing_stamp(traces.tracer)])
+    requests = [traces.one("monday").context.span_id, traces.one("tuesday").context.span_id]
+    assert [span.parent.span_id for span in traces.named("mail") if span.parent] == requests
 
 
 def test_submitted_work_and_sends_with_a_delay_are_traced(traces: Traces) -> None:
@@ -435,7 +467,7 @@ def test_without_a_tracer_it_is_that_of_the_global_provider(
     monkeypatch.setattr(trace, "get_tracer", get_tracer)
     Threads().run(lambda send: send(Envelope(nothing, type="mail")), stamps=[tracing_stamp()])
     assert asked == ["rate_envelope_queue"]
-    assert traces.one("mail")
+    assert traces.parent_of("mail") is None
 
 
 def test_without_opentelemetry_the_import_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -307,6 +308,12 @@ def test_queues_whose_loop_is_blocked_are_left_out_and_waited_for_only_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     blocked, go_on = threading.Event(), threading.Event()
+    waits: list[float] = []
+
+    class Noting(Future[Any]):
+        def result(self, timeout: float | None = None) -> Any:
+            waits.append(timeout or 0)
+            return super().result(timeout)
 
     def block() -> None:
         blocked.set()
@@ -317,10 +324,13 @@ def test_queues_whose_loop_is_blocked_are_left_out_and_waited_for_only_once(
         asyncio.run_coroutine_threadsafe(queue.start(), loop).result(LIMIT)
     Exporter(asleep[0], idle("awake"), asleep[1], registry=registry)
     monkeypatch.setattr(prometheus, "PATIENCE", 0.01)
+    monkeypatch.setattr(prometheus, "Future", Noting)
     loop.call_soon_threadsafe(block)
     assert blocked.wait(LIMIT)
     try:
         assert values(registry, ADDS) == {"awake": 0}
+        assert len(waits) == 3
+        assert sum(waits) < 0.015
         assert [record.levelname for record in caplog.records] == ["WARNING"] * 2
         assert "queue 'asleep': left out of a scrape: no answer of its loop within 0.01 s" in caplog.text
     finally:

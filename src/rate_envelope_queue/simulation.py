@@ -195,9 +195,11 @@ class _Replay:
             if waiting > self._longest_line:
                 self._longest_line = waiting
             self._ended_at = now
-            now = min(arrives_at, running[0][0]) if running else arrives_at
-            if idle and waiting:
-                now = min(now, core.next_due)  # when a rate lets the next one start
+            now = arrives_at
+            if running and running[0][0] < now:
+                now = running[0][0]
+            if idle and waiting and core.next_due < now:
+                now = core.next_due  # a rate lets the next one start
 
     def _admit(self, index: int, now: float) -> bool:
         """Send the envelope of an arrival; was there room?"""

@@ -8,6 +8,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rate_envelope_queue import (
     BadFieldsError,
@@ -19,6 +21,7 @@ from rate_envelope_queue import (
     StopType,
     SystemClock,
 )
+from rate_envelope_queue.core.gates import Gate as PacingGate
 
 from .conftest import LIMIT, Driver, Gate
 
@@ -89,23 +92,37 @@ def test_in_any_window_no_more_start_than_the_rate_and_the_burst_allow(driver: D
             assert j - i + 1 <= 4 + 1.5 * (times[j] - first) + 1e-6
 
 
-def test_in_real_time_the_rate_is_reached_and_not_exceeded(driver: Driver) -> None:
-    """98 % of the rate when there is work, on the machine's own clock; the best of a few, for a busy machine."""
-    spans = []
-    for attempt in range(6):
-        starts: list[float] = []
-        queue = driver.queue(workers=4, name=f"q{attempt}", rate=Rate(100, burst=1), clock=SystemClock())
-        queue.send(
-            *[driver.envelope(lambda ctx, envelope: starts.append(time.monotonic())) for _ in range(50)]
-        )
-        assert queue.join(LIMIT)
-        queue.stop(LIMIT)
-        starts.sort()
-        spans.append(starts[-1] - starts[0])
-        assert spans[-1] >= 49 / 100 * 0.98, "faster than the rate"
-        if spans[-1] <= 49 / 100 / 0.98:
-            return
-    raise AssertionError(f"slower than the rate: {spans}")
+def test_in_real_time_the_rate_is_not_exceeded_and_work_flows(driver: Driver) -> None:
+    """On the machine's own clock. How near to the rate it comes on a quiet machine, `make bench` measures."""
+    starts: list[float] = []
+    queue = driver.queue(workers=4, rate=Rate(100, burst=1), clock=SystemClock())
+    queue.send(*[driver.envelope(lambda ctx, envelope: starts.append(time.monotonic())) for _ in range(30)])
+    assert queue.join(LIMIT)
+    assert max(starts) - min(starts) >= 29 / 100 * 0.98
+
+
+@pytest.mark.parametrize("late", [0, 0.001, 0.0049])
+def test_alarms_that_ring_late_do_not_slow_the_pace(late: float) -> None:
+    gate = PacingGate(Rate(100))
+    starts = []
+    for _ in range(500):
+        starts.append(max(gate.opens_at, 0.0) + late)
+        gate.enter(starts[-1], since=0.0)
+    assert starts[-1] - starts[0] <= 499 / 100 / 0.98 + late
+
+
+@given(lateness=st.lists(st.floats(0, 0.02), min_size=2, max_size=60), burst=st.integers(1, 5))
+def test_however_late_alarms_ring_the_rate_is_exceeded_by_no_more_than_their_lateness(
+    lateness: list[float], burst: int
+) -> None:
+    gate = PacingGate(Rate(100, burst=burst))
+    starts: list[float] = []
+    for late in lateness:
+        starts.append(max(gate.opens_at, starts[-1] if starts else 0.0) + late)
+        gate.enter(starts[-1], since=0.0)
+    for i, first in enumerate(starts):
+        for j in range(i, len(starts)):
+            assert j - i + 1 <= burst + 100 * (starts[j] - first + 0.005) + 1e-6
 
 
 def test_concurrency_bounds_how_many_of_a_type_run_at_once(driver: Driver, gate: Gate) -> None:

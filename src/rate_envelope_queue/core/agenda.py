@@ -90,18 +90,22 @@ class Agenda:
             else:
                 ready.append(found)
         self._size -= len(ready)
+        self._shed_husks()
         self._find_next()
         return ready
 
     def _drop_instant(self, due: Due) -> None:
         del self._at[due]
         self._husks += 1
+        self._shed_husks()
+        if due <= self.next_at:
+            self._find_next()
+
+    def _shed_husks(self) -> None:
         if self._husks > _FEW and self._husks * 2 > len(self._heap):
             self._heap = list(self._at)
             heapify(self._heap)
             self._husks = 0
-        if due <= self.next_at:
-            self._find_next()
 
     def _find_next(self) -> None:
         heap = self._heap

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 Call = tuple[Callable[..., Any], tuple[Any, ...]]
 """A function of the user's, and its arguments; the first is its context."""
 Now = Callable[[], float]
+Again = tuple["Envelope[Any]", float]
+"""An envelope sent again while it runs, and when it is to run."""
 
 
 class Interrupter(Protocol):
@@ -53,7 +55,7 @@ class Run(Context):
 
     envelope: Envelope[Any]
     began_at: float
-    again: tuple[Envelope[Any], float] | None
+    again: Again | None
     """Sent again meanwhile: what runs next, and not before when."""
     is_given_up: bool
     """Cancelled for good: finished after this run, whatever comes of it."""

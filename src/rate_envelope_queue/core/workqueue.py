@@ -19,7 +19,7 @@ from .agenda import Agenda, Due
 from .gates import Gate, Gates
 from .lifecycle import REFUSES, TRANSITIONS, Event, QueueState
 from .line import Line
-from .run import Run
+from .run import Again, Run
 from .verdict import VERDICTS, Ending, Mode, Verdict
 
 if TYPE_CHECKING:
@@ -259,13 +259,20 @@ class WorkQueue:
     def add(self, entries: Iterable[Entry], now: float) -> None:
         """Admit all, or none and say why."""
         self.check(entries)
+        self.promote(now)
         for entry in entries:
             self._admit(entry, now)
 
     def add_one(self, envelope: Envelope[Any], now: float) -> None:
         """`add` of one ordinary envelope that is ready at once: the common case, by the shortest way."""
         places = self._places
-        if envelope in places or self.is_stingy or len(places) >= self._room or self._gone:
+        if (
+            envelope in places
+            or self.is_stingy
+            or len(places) >= self._room
+            or self._gone
+            or now >= self._agenda.next_at
+        ):
             self.add((Entry(envelope),), now)
         else:
             places[envelope] = now
@@ -416,26 +423,37 @@ class WorkQueue:
             self._cool(envelope._type, due)
         if verdict.bans and envelope._type:
             self._ban(envelope._type)
-        is_banned = envelope._type in self.blacklist
-        if due is not None and (is_banned or run.is_given_up or self.state is QueueState.TERMINATED):
+        is_over = envelope._type in self.blacklist or run.is_given_up or self.state is QueueState.TERMINATED
+        if due is not None and is_over:
             self.dropped += self.state is not QueueState.TERMINATED
             due = None
-        if is_banned and again is not None:
+        if again is not None and again[0]._type in self.blacklist:
             self.dropped += 1
             self.leavers.append(again[0])
             again = None
         self._remember(identity, verdict, due, beat)
-        if again is not None:
-            newest, earliest = again
-            self._wait_for(identity, newest, now, earliest if due is None else min(due, earliest))
-        elif due is None:
+        self.promote(now)
+        if again is None and due is None:
             del self._places[identity]
-        elif self.state is QueueState.STOPPING:
+        else:
+            self._place_again(identity, envelope, again, now, due)
+        self._drop_leftovers()
+
+    def _place_again(
+        self, identity: Hashable, envelope: Envelope[Any], again: Again | None, now: float, due: float | None
+    ) -> None:
+        """After a run that is not the last: the newest that was sent meanwhile, at the earliest of the times."""
+        if again is not None:
+            envelope, sent_for = again
+            if sent_for <= now:
+                self._wait_for(identity, envelope, now, None)
+                return
+            due = sent_for if due is None else min(due, sent_for)
+        if due is not None and self.state is QueueState.STOPPING:
             # Why delayed even if it is due now: a drain runs what was ready, not what was decided meanwhile.
             self._delay(identity, envelope, due)
         else:
             self._wait_for(identity, envelope, now, due)
-        self._drop_leftovers()
 
     def _tick(self, run: Run, identity: Hashable, due: Due, beat: Beat, now: float) -> None:
         """`settle` of a periodic envelope that succeeded: the common case of those, by the shortest way."""
