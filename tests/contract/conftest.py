@@ -144,7 +144,7 @@ class AsyncDriver(Driver):
 
     async def _nothing_left(self) -> None:
         left = asyncio.all_tasks() - {asyncio.current_task()}
-        done, pending = await asyncio.wait(left, timeout=5) if left else (set(), set())
+        _, pending = await asyncio.wait(left, timeout=5) if left else (set(), set())
         assert not pending, f"the test left tasks behind: {pending}"
 
 

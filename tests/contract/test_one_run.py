@@ -399,12 +399,15 @@ def test_a_before_hook_that_uses_up_the_deadline_leaves_no_time_to_invoke(driver
 def test_code_can_co_operate_with_its_deadline(driver: Driver) -> None:
     seen: list[Any] = []
 
+    looked = threading.Event()
+
     def patient(ctx: Context, envelope: Envelope[Any]) -> None:
         seen.append(ctx.remaining())
         seen.append(ctx.wait(1))
         seen.append(ctx.remaining())
         seen.append(ctx.wait(100))
         seen.append((ctx.done, ctx.remaining()))
+        looked.set()
         ctx.raise_if_done()
 
     queue = driver.queue()
@@ -412,6 +415,7 @@ def test_code_can_co_operate_with_its_deadline(driver: Driver) -> None:
     driver.advance(10)
     assert queue.join(LIMIT)
     assert queue.stats().failed == 1
+    assert looked.wait(LIMIT)
     assert seen == [3, False, 2, True, (True, 0)]
 
 

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..envelope import Envelope, identity_of
 from ..errors import CapacityExceededError, EnvelopeBlacklistedError
-from ..metrics import BATCH, Histogram, HistogramSnapshot
+from ..metrics import BATCH
 from .agenda import Agenda, Due
 from .gates import Gate, Gates
 from .lifecycle import REFUSES, TRANSITIONS, Event, QueueState
 from .line import Line
+from .memory import Memories
 from .run import Again, Run
+from .tally import Tally
 from .verdict import VERDICTS, Ending, Mode, Verdict
 
 if TYPE_CHECKING:
@@ -38,17 +40,7 @@ class Entry(NamedTuple):
     beat: Beat = None
 
 
-class Memory(NamedTuple):
-    """What is remembered of an envelope between two runs."""
-
-    failures: int  # in a row
-    beat: Beat  # its schedule's
-
-
-_NO_MEMORY = Memory(0, None)
-
-
-class WorkQueue:
+class WorkQueue(Tally):
     """Ready, running and delayed envelopes of one queue. Not thread-safe: the driver holds its lock."""
 
     __slots__ = (
@@ -62,30 +54,19 @@ class WorkQueue:
         "_memories",
         "_ordinary",
         "_places",
-        "_readied",
         "_room",
-        "_slowly_added",
-        "_wait_batch",
-        "_waits",
-        "_work_batch",
-        "_works",
-        "added",
         "blacklist",
         "capacity",
-        "done",
-        "dropped",
-        "failed",
         "follows_wall",
         "is_dispatching",
         "is_paused",
         "is_stingy",
         "leavers",
-        "panicked",
-        "retried",
         "state",
     )
 
     def __init__(self, *, capacity: int, clock: Clock, metrics: bool = True, **limits: Any) -> None:
+        super().__init__(measures=metrics)
         self.capacity = capacity
         self._room = capacity or inf
         self._clock = clock  # handed on to the contexts, never asked
@@ -95,7 +76,7 @@ class WorkQueue:
         self._gone: set[Hashable] = set()  # cancelled while ready, still in the line; none has a ready place
         self._agenda = Agenda()
         self._gates = Gates(self._line, self._places, self._gone, **limits) if any(limits.values()) else None
-        self._memories: dict[Hashable, Memory] = {}  # only of what has failed or has a beat
+        self._memories = Memories()
         self.blacklist: set[str] = set()
         self.state = QueueState.INIT
         self.is_paused = False
@@ -106,12 +87,6 @@ class WorkQueue:
         self.follows_wall = False  # has there been an envelope that waits for a time of day?
         self.leavers: list[Envelope[Any]] = []
         """What was dropped, until the driver has let it go."""
-        self._waits = Histogram() if metrics else None
-        self._works = Histogram() if metrics else None
-        self._wait_batch = self._waits.batch if self._waits is not None else None
-        self._work_batch = self._works.batch if self._works is not None else None
-        self._slowly_added = self._readied = 0  # for `adds`, so that the shortest way counts one thing only
-        self.added = self.done = self.failed = self.retried = self.dropped = self.panicked = 0
 
     # -- what is there
 
@@ -139,18 +114,6 @@ class WorkQueue:
         if self._gates is None or not self.is_dispatching:
             return delayed_until
         return min(delayed_until, self._gates.next_at)
-
-    @property
-    def measures(self) -> tuple[HistogramSnapshot, HistogramSnapshot] | None:
-        """How long envelopes were ready before they ran, and how long they ran; None if that is not measured."""
-        if self._waits is None or self._works is None:
-            return None
-        return self._waits.snapshot(), self._works.snapshot()
-
-    @property
-    def adds(self) -> int:
-        """How often an envelope became ready: sent, by a tick or for a retry."""
-        return self.added - self._slowly_added + self._readied
 
     @property
     def throttled(self) -> int:
@@ -282,7 +245,7 @@ class WorkQueue:
     def delay_one(self, envelope: Envelope[Any], now: float, due: float) -> None:
         """`add` of one ordinary envelope that is delayed, by the shortest way."""
         places = self._places
-        if envelope in places or self.is_stingy or len(places) >= self._room:
+        if envelope in places or self.is_stingy or len(places) >= self._room or now >= self._agenda.next_at:
             self.add((Entry(envelope, due, due),), now)
         else:
             places[envelope] = at = Due(due)
@@ -298,7 +261,7 @@ class WorkQueue:
             self.added += 1
             self._slowly_added += 1
             if beat is not None:
-                self._memories[identity] = Memory(0, beat)
+                self._memories.keep_beat(identity, beat, failed=None)
                 self.follows_wall |= envelope.schedule is not None and envelope.schedule.follows_wall
             self._wait_for(identity, envelope, now, first_due)
         elif isinstance(place, Run):
@@ -386,7 +349,7 @@ class WorkQueue:
             run.again = run.report = run.worker = run._cancelled = None
             run.is_given_up = False
             run._clock = self._clock
-            run.attempt = self._memories[identity].failures + 1 if identity in self._memories else 1
+            run.attempt = self._memories.attempt(identity) if self._memories else 1
             handling = envelope._handling
             if handling is None or not handling.deadline:
                 run._until = inf
@@ -431,7 +394,11 @@ class WorkQueue:
             self.dropped += 1
             self.leavers.append(again[0])
             again = None
-        self._remember(identity, verdict, due, beat)
+        if due is None:
+            self._memories.forget(identity)
+        else:
+            self.retried += verdict.retried
+            self._memories.keep_beat(identity, beat, failed=bool(verdict.failed))
         self.promote(now)
         if again is None and due is None:
             del self._places[identity]
@@ -460,9 +427,8 @@ class WorkQueue:
         self.done += 1
         if self._work_batch is not None:
             self._work_batch.append(now - run.began_at)
-        memory = self._memories.get(identity, _NO_MEMORY)
-        if memory.failures or memory.beat is not beat:
-            self._memories[identity] = Memory(0, beat)
+        if self._memories or beat is not None:
+            self._memories.keep_beat(identity, beat)
         self._places[identity] = due
         self._agenda.add(identity, run.envelope, due)
 
@@ -471,27 +437,9 @@ class WorkQueue:
             self._gates = Gates(self._line, self._places, self._gone)
         self._gates.cool(type, until)
 
-    def _remember(self, identity: Hashable, verdict: Verdict, due: float | None, beat: Beat) -> None:
-        """Count failures in a row and keep the beat of what runs again; forget what does not."""
-        if due is None:
-            self._memories.pop(identity, None)
-            return
-        self.retried += verdict.retried
-        before = self._memories.get(identity, _NO_MEMORY)
-        memory = Memory(before.failures + 1 if verdict.failed else 0, before.beat if beat is None else beat)
-        if memory == _NO_MEMORY:
-            self._memories.pop(identity, None)
-        else:
-            self._memories[identity] = memory
-
-    def _fold(self) -> None:
-        if self._waits is not None and self._works is not None:
-            self._waits.fold()
-            self._works.fold()
-
     def beat(self, envelope: Envelope[Any]) -> Beat:
         """What the envelope's schedule remembers."""
-        return self._memories.get(identity_of(envelope), _NO_MEMORY).beat
+        return self._memories.beat(identity_of(envelope))
 
     def waiting_for_wall(self) -> list[Envelope[Any]]:
         """What is delayed until a time of day."""
@@ -504,7 +452,7 @@ class WorkQueue:
         if isinstance(place, Due):
             self._agenda.remove(identity, place)
             self._delay(identity, envelope, due)
-            self._memories[identity] = Memory(self._memories.get(identity, _NO_MEMORY).failures, beat)
+            self._memories.keep_beat(identity, beat, failed=None)
 
     # -- taking out
 
@@ -542,7 +490,7 @@ class WorkQueue:
                 self._agenda.remove(identity, place)
             else:
                 self._gone.add(identity)
-            self._memories.pop(identity, None)
+            self._memories.forget(identity)
             self.dropped += 1
             self.leavers.append(envelope)
         if len(self._gone) > _FEW and len(self._gone) * 2 > len(self._line):

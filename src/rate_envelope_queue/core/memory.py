@@ -1,0 +1,47 @@
+"""Memories: what is remembered of an envelope between two runs: failures in a row, and its schedule's beat."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from ..schedule import Beat
+
+
+class Memory(NamedTuple):
+    """What is remembered of one envelope."""
+
+    failures: int = 0
+    beat: Beat = None
+
+
+_NOTHING = Memory()
+
+
+class Memories(dict["Hashable", Memory]):
+    """By identity; only of those who have failed or have a beat, so that it is empty for most queues."""
+
+    __slots__ = ()
+
+    def attempt(self, identity: Hashable) -> int:
+        """Which attempt the next run is."""
+        return self.get(identity, _NOTHING).failures + 1
+
+    def beat(self, identity: Hashable) -> Beat:
+        """What the schedule remembers."""
+        return self.get(identity, _NOTHING).beat
+
+    def keep_beat(self, identity: Hashable, beat: Beat, *, failed: bool | None = False) -> None:
+        """After a run, or (failed=None) apart from one: remember the beat, and count or forget the failures."""
+        before = self.get(identity, _NOTHING)
+        failures = before.failures if failed is None else before.failures + 1 if failed else 0
+        if failures != before.failures or (beat is not None and beat is not before.beat):
+            self[identity] = Memory(failures, before.beat if beat is None else beat)
+        if self.get(identity) == _NOTHING:
+            del self[identity]
+
+    def forget(self, identity: Hashable) -> None:
+        """It is finished."""
+        self.pop(identity, None)
