@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from ._driver import Stats
 from .clock import Clock, SystemClock
 from .context import Context
 from .core.explain import Reason
@@ -30,6 +29,7 @@ from .metrics import HistogramSnapshot, Metrics
 from .rates import Rate
 from .schedule import Cron, Every
 from .stamps import before_after_stamp, logging_stamp, stamp
+from .stats import Stats
 from .threads import RateEnvelopeQueue, simple_drain_queue, simple_stop_queue
 
 if TYPE_CHECKING:

@@ -6,48 +6,42 @@ loop, where nothing else runs meanwhile, it is none. User code and logs run whil
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Any, Generic, Literal, TypeVar
+from datetime import timedelta
+from typing import Any, Generic, Literal
 from weakref import WeakMethod
 
 from ._checks import Seconds, duration
-from ._log import describe, log, log_outcome
+from ._judge import Judge, Judgement
+from ._options import by_type, check_options, permits
 from .clock import Clock, SystemClock
 from .context import Context
 from .core.explain import explain
 from .core.lifecycle import Event, QueueState
 from .core.pool import Pool, W
-from .core.run import SUCCEEDED, Call, HookBudget, Outcome, Run, steps
-from .core.verdict import VERDICTS, Ending, Mode, Next, Verdict
+from .core.run import Call, HookBudget, Outcome, Run, steps
+from .core.verdict import Mode
 from .core.workqueue import Entry, WorkQueue
-from .envelope import PLAIN, Envelope, Invoker, Stamp, check_stamps, identity_of
-from .errors import BadFieldsError, Cancelled, CapacityExceededError, QueueTerminatedError, RateLimited
+from .envelope import PLAIN, Envelope, Invoker, Stamp, check_stamps
+from .errors import BadFieldsError, Cancelled, CapacityExceededError, QueueTerminatedError
 from .explanation import Explanation
 from .futures import abandon
-from .limiters import ExponentialBackoff, Limiter, MaxOf, TokenBucket, give_clock
+from .limiters import Limiter
 from .metrics import Metrics
 from .rates import Rate
-from .schedule import Beat
 from .stamps import compose
+from .stats import Stats
 
-T = TypeVar("T")
-R = TypeVar("R")
 StopMode = Literal["drain", "stop"]
 OnPeriodicError = Literal["interval", "backoff"]
 Ring = Callable[[], object]
 """Wakes somebody who waits; may be called without need."""
-Judgement = tuple[Verdict, float | None, Beat]
-"""What follows a run, when it runs again, and what its schedule remembers."""
 
 DEFAULT_BUDGET = HookBudget()
 SYSTEM_CLOCK = SystemClock()
-_ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)  # for schedules that do not ask
 _WALL_DRIFT = 1.0  # seconds between wall and monotonic clock that are no setting of either
 INSURANCE = 10.0
 """Seconds after which a queue looks for work by itself, so that a lost wake-up cannot strand any."""
@@ -56,25 +50,6 @@ TICK = 0.001
 
 inside: ContextVar[object] = ContextVar("rate_envelope_queue.inside", default=None)
 """The queue whose envelope this code runs in."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stats:
-    """A queue at one moment: what is in it now, and what it has counted since it was made."""
-
-    state: QueueState
-    ready: int
-    running: int
-    delayed: int
-    occupied: int
-    capacity: int
-    stuck: int
-    added: int
-    done: int
-    failed: int
-    retried: int
-    dropped: int
-    panicked: int
 
 
 class Driver(Generic[W]):
@@ -102,19 +77,7 @@ class Driver(Generic[W]):
         clock: Clock = SYSTEM_CLOCK,
         replace_stuck: bool = False,
     ) -> None:
-        _expect("name", name, isinstance(name, str) and name != "", "a string that is not empty")
-        _expect("workers", workers, type(workers) is int and workers >= 1, "an integer >= 1")
-        _expect("stop_mode", stop_mode, stop_mode in ("drain", "stop"), "'drain' or 'stop'")
-        _expect("waiting", waiting, isinstance(waiting, bool), "True or False")
-        _expect("capacity", capacity, type(capacity) is int and capacity >= 0, "an integer >= 0")
-        _expect("limiter", limiter, limiter is None or isinstance(limiter, Limiter), "a limiter")
-        modes = ("interval", "backoff")
-        _expect("on_periodic_error", on_periodic_error, on_periodic_error in modes, "'interval' or 'backoff'")
-        _expect("hook_budget", hook_budget, isinstance(hook_budget, HookBudget), "a HookBudget")
-        _expect("parent", parent, parent is None or isinstance(parent, Context), "a Context")
-        _expect("metrics", metrics, isinstance(metrics, bool), "True or False")
-        _expect("clock", clock, hasattr(clock, "now") and hasattr(clock, "wait"), "a Clock")
-        _expect("replace_stuck", replace_stuck, isinstance(replace_stuck, bool), "True or False")
+        check_options(locals())
         self._name = name
         self._workers = workers
         self._drains = stop_mode == "drain"
@@ -125,20 +88,15 @@ class Driver(Generic[W]):
         self._now = clock.now
         self._replace_stuck = replace_stuck
         self._prepare()
-        self._mode = Mode(on_periodic_error)
-        self._ticked = VERDICTS[Ending.SUCCESS, self._mode, None]
-        self._limiter = limiter or MaxOf(ExponentialBackoff(1, 30), TokenBucket(5, burst=10))
-        give_clock(self._limiter, clock)
-        if limiter is not None and self._mode is Mode.INTERVAL:
-            log(logging.WARNING, name, "limiter= delays nothing unless on_periodic_error='backoff'")
+        self._judge = Judge(name, clock, Mode(on_periodic_error), limiter)
         self._terminates_at_end = False
         self._core = WorkQueue(
             capacity=capacity,
             clock=clock,
             metrics=metrics,
             rate=None if rate is None else Rate.of("rate", rate),
-            rates=_by_type("rates", rates, Rate.of),
-            concurrency=_by_type("concurrency", concurrency, _permits),
+            rates=by_type("rates", rates, Rate.of),
+            concurrency=by_type("concurrency", concurrency, permits),
         )
         self._places = self._core._places
         self._pool: Pool[W] = Pool(self._core)
@@ -364,36 +322,19 @@ class Driver(Generic[W]):
         """The calls that are left after a bare call of `invoke`."""
         return steps(run, run.envelope._handling or PLAIN, None, error, self._budget, self._now)
 
-    def _judge(self, run: Run, outcome: Outcome) -> Judgement | None:
-        """What follows a run, and when; None for the end of a one-off that succeeded. Logs how it ended."""
-        envelope = run.envelope
-        schedule = (envelope._handling or PLAIN).schedule
-        if outcome is SUCCEEDED and schedule is None:
-            abandon(envelope)  # a stamp may have succeeded without the call
-            return None
-        now, due, beat = self._now(), None, None
-        if outcome is SUCCEEDED:
-            verdict = self._ticked
-        else:
-            verdict = VERDICTS[outcome.ending, Mode.ONCE if schedule is None else self._mode, outcome.choice]
-        if verdict.next is Next.TICK and schedule is not None:
-            wall = self._clock.wall() if schedule.follows_wall else _ANY_TIME
-            due, beat = schedule.next_due(now, wall, self._core.beat(envelope))
-        elif verdict.next is Next.BACKOFF:
-            due = now + self._backoff(envelope)
-        elif verdict.next is Next.AFTER and outcome.decision is not None:
-            due = now + outcome.decision.seconds
-        elif verdict.next is Next.NOW:
-            due = now
-        elif verdict.next is Next.COOLED and isinstance(outcome.error, RateLimited):
-            due = now + outcome.error.retry_after
-        else:
+    def _judged(self, run: Run, outcome: Outcome) -> Judgement | None:
+        """What follows a run; None for the end of a one-off that succeeded."""
+        return self._judge.judge(run, outcome, self._core.beat(run.envelope))
+
+    def _let_go(self) -> None:
+        """Cancel the futures of what was dropped, and tell who waits for room or quiet."""
+        with self._lock:
+            leavers, self._core.leavers = self._core.leavers, []
+            rings = self._changed()
+        for envelope in leavers:
             abandon(envelope)
-        if self._mode is Mode.BACKOFF and (due is None or not verdict.failed):
-            self._limiter.forget(identity_of(envelope))
-        if outcome.error is not None or outcome.notes:
-            log_outcome(self._name, run, outcome, verdict)
-        return verdict, due, beat
+            self._judge.forget(envelope)
+        ring_all(rings)
 
     def _follow_wall(self, now: float) -> None:
         """* If the wall clock was set, give what waits for a time of day its new instant."""
@@ -406,24 +347,6 @@ class Driver(Generic[W]):
         for envelope in self._core.waiting_for_wall() if was_set else ():
             if envelope.schedule is not None:
                 self._core.move(envelope, *envelope.schedule.next_due(now, wall, self._core.beat(envelope)))
-
-    def _backoff(self, envelope: Envelope[Any]) -> float:
-        try:
-            return duration("limiter", self._limiter.when(identity_of(envelope)))
-        except Exception as error:
-            log(logging.ERROR, self._name, f"limiter raised, the interval is used: {describe(error)}", error)
-            return envelope.interval
-
-    def _let_go(self) -> None:
-        """Cancel the futures of what was dropped, and tell who waits for room or quiet."""
-        with self._lock:
-            leavers, self._core.leavers = self._core.leavers, []
-            rings = self._changed()
-        for envelope in leavers:
-            abandon(envelope)
-            if self._mode is Mode.BACKOFF:
-                self._limiter.forget(identity_of(envelope))
-        ring_all(rings)
 
     # Starting and ending
 
@@ -560,24 +483,6 @@ def ring_all(rings: Iterable[Ring]) -> None:
     """Wake them; called when the lock is not held."""
     for ring in rings:
         ring()
-
-
-def _expect(option: str, value: object, is_right: bool, expected: str) -> None:
-    if not is_right:
-        raise BadFieldsError(f"{option} must be {expected}, got {value!r}")
-
-
-def _by_type(option: str, given: Mapping[str, T] | None, check: Callable[[str, T], R]) -> dict[str, R]:
-    """A mapping from types, with each value checked."""
-    _expect(option, given, given is None or isinstance(given, Mapping), "a mapping from types")
-    for name in given or {}:
-        _expect(option, name, isinstance(name, str) and name != "", "a mapping from types")
-    return {name: check(f"{option}[{name!r}]", value) for name, value in (given or {}).items()}
-
-
-def _permits(option: str, value: int) -> int:
-    _expect(option, value, type(value) is int and value >= 1, "an integer >= 1")
-    return value
 
 
 def _check_envelope(envelope: object) -> None:

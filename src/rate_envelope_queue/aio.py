@@ -15,21 +15,21 @@ from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, overload
 
+from ._aio_worker import AsyncWork, TaskWorker, capture
 from ._checks import Seconds, duration, is_awaitable
-from ._driver import INSURANCE, Driver, Judgement, Ring, inside, ring_all
-from .core.pool import Worker
+from ._driver import INSURANCE, Driver, Ring, inside, ring_all
+from ._judge import Judgement
 from .core.run import SUCCEEDED, Run
 from .core.verdict import VERDICTS, Ending, Mode
 from .envelope import ASYNC, SPECIAL, Envelope, is_coroutine_function
-from .errors import BadFieldsError, Cancelled, QueueNotRunningError
-from .futures import Work, submitted
+from .errors import BadFieldsError, QueueNotRunningError
+from .futures import submitted
 
 if TYPE_CHECKING:
     from collections import deque
-    from collections.abc import Awaitable, Callable, Coroutine, Iterator
+    from collections.abc import Callable, Coroutine, Iterator
 
     from .clock import Alarm
-    from .context import Context
     from .core.run import Call
     from .envelope import Invoker
 
@@ -43,70 +43,7 @@ _FINISHED: Judgement = (VERDICTS[Ending.SUCCESS, Mode.ONCE, None], None, None)
 _MANY_THREADS = 10_000  # Why: a thread is made only when none is idle, so the workers are the bound
 
 
-class _Worker(Worker):
-    """A worker task, and how to break off what it awaits."""
-
-    __slots__ = ("bell", "is_interrupted", "limit_at", "queue", "task")
-
-    task: asyncio.Task[None]
-    bell: asyncio.Future[None]  # what it sleeps on
-
-    def __init__(self, queue: AsyncRateEnvelopeQueue) -> None:
-        super().__init__()
-        self.queue = queue
-        self.limit_at = inf  # when what it awaits is broken off
-        self.is_interrupted = False  # was its task cancelled by us?
-
-    def ring(self) -> None:
-        if not self.bell.done():
-            self.bell.set_result(None)
-
-    def interrupt(self, run: Run) -> None:
-        """Break the run off, if it is still under way; from any thread."""
-        # Why through the loop: by then the worker is suspended in the run, or has ended it.
-        self.queue._in_loop(partial(self.break_off, run))
-
-    def break_off(self, run: Run | None) -> None:
-        if self.run is run is not None and not self.is_interrupted:
-            self.is_interrupted = True
-            self.task.cancel()
-
-    async def within(self, context: Context, awaitable: Awaitable[T]) -> T:
-        """Await it, but break it off when the context is done."""
-        outer = self.limit_at
-        if context._until < outer:
-            self.limit_at = context._until
-            self.queue._arm(context._until)
-        try:
-            return await awaitable
-        except asyncio.CancelledError as error:
-            raise self.explain(error, context) from None
-        finally:
-            self.limit_at = outer
-            self.recover()
-
-    def explain(self, error: BaseException, context: Context) -> BaseException:
-        """What a cancellation means: the context is done, somebody cancelled this task, or user code raised it."""
-        is_ours = self.recover()
-        if not isinstance(error, asyncio.CancelledError):
-            return error
-        if is_ours:
-            return context.error or Cancelled("the run was cancelled")
-        if self.task.cancelling():
-            self.queue._lose(self)
-            return Cancelled("the task of the worker was cancelled")
-        return Cancelled("the run raised CancelledError").with_traceback(error.__traceback__)
-
-    def recover(self) -> bool:
-        """Take our own cancellation back; was there one?"""
-        if not self.is_interrupted:
-            return False
-        self.is_interrupted = False
-        self.task.uncancel()
-        return True
-
-
-class AsyncRateEnvelopeQueue(Driver[_Worker]):
+class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
     """A queue of envelopes with a fixed pool of worker tasks, on one event loop at a time."""
 
     _loop: asyncio.AbstractEventLoop
@@ -206,7 +143,7 @@ class AsyncRateEnvelopeQueue(Driver[_Worker]):
         Cancelling the future takes the call out of the queue, or breaks it off.
         """
         call = fn if is_coroutine_function("fn", fn) else partial(self._in_thread, fn)
-        work = _AsyncWork(call, args, kwargs, asyncio.get_running_loop().create_future())
+        work = AsyncWork(call, args, kwargs, asyncio.get_running_loop().create_future())
         envelope = submitted(work, is_async=True)
         self.send_nowait(envelope)
         work.future.add_done_callback(lambda future: future.cancelled() and self.cancel(envelope))
@@ -251,7 +188,7 @@ class AsyncRateEnvelopeQueue(Driver[_Worker]):
         self._insurance = self._loop.call_later(INSURANCE, self._look_again)
 
     def _hire_one(self) -> None:
-        worker = _Worker(self)
+        worker = TaskWorker(self)
         self._pool.workers.append(worker)
         name = f"{self._name}-worker-{len(self._pool.workers)}"
         worker.task = self._loop.create_task(self._work(worker), name=name)
@@ -268,7 +205,7 @@ class AsyncRateEnvelopeQueue(Driver[_Worker]):
         self._alarm = self._insurance = self._threads = None
         self._alarm_at = inf
 
-    def _lose(self, worker: _Worker) -> None:
+    def _lose(self, worker: TaskWorker) -> None:
         """Somebody cancelled a worker's task, as a closing loop does: stop, and keep what waits."""
         worker.is_dismissed = True
         self._begin_stop(drains=False, keeps=True)
@@ -324,7 +261,7 @@ class AsyncRateEnvelopeQueue(Driver[_Worker]):
 
     # The workers
 
-    async def _work(self, me: _Worker) -> None:
+    async def _work(self, me: TaskWorker) -> None:
         """A worker: settle, take and run, until there is nothing left to take and the queue stops."""
         inside.set(self)
         core, pool, now_of = self._core, self._pool, self._now
@@ -376,9 +313,9 @@ class AsyncRateEnvelopeQueue(Driver[_Worker]):
                     me.recover()
                     judged = await self._drive(me, run, self._report(run, None))
                 elif turn <= 0 or me.is_dismissed or (handling is not None and handling.schedule is not None):
-                    judged = self._judge(run, SUCCEEDED) or _FINISHED
+                    judged = self._judged(run, SUCCEEDED) or _FINISHED
 
-    async def _sleep(self, me: _Worker) -> bool:
+    async def _sleep(self, me: TaskWorker) -> bool:
         """Until it is woken to work (True) or sent home."""
         me.bell = self._loop.create_future()
         try:
@@ -389,14 +326,14 @@ class AsyncRateEnvelopeQueue(Driver[_Worker]):
         self._pool.is_waking = False
         return not me.is_dismissed
 
-    async def _breathe(self, me: _Worker) -> None:
+    async def _breathe(self, me: TaskWorker) -> None:
         """Let the loop do something else."""
         try:
             await asyncio.sleep(0)
         except asyncio.CancelledError:
             self._lose(me)
 
-    async def _drive(self, me: _Worker, run: Run, calls: Iterator[Call]) -> Judgement:
+    async def _drive(self, me: TaskWorker, run: Run, calls: Iterator[Call]) -> Judgement:
         """Make the calls of a run, and judge what came of it."""
         for function, args in calls:
             try:
@@ -406,7 +343,7 @@ class AsyncRateEnvelopeQueue(Driver[_Worker]):
                 run.answer = result
             except BaseException as error:
                 run.raised = error
-        return self._judge(run, run.outcome) or _FINISHED
+        return self._judged(run, run.outcome) or _FINISHED
 
     def _innermost(self, envelope: Envelope[Any]) -> Invoker:
         """The call that the stamps surround: it returns an awaitable, also for a sync `invoke`."""
@@ -419,7 +356,7 @@ class AsyncRateEnvelopeQueue(Driver[_Worker]):
         if self._threads is None:
             self._threads = ThreadPoolExecutor(_MANY_THREADS, thread_name_prefix=f"{self._name}-thread")
         future = self._loop.run_in_executor(
-            self._threads, copy_context().run, _capture, partial(call, *args, **kwargs)
+            self._threads, copy_context().run, capture, partial(call, *args, **kwargs)
         )
         lost: asyncio.CancelledError | None = None
         while not future.done():
@@ -444,27 +381,3 @@ class AsyncRateEnvelopeQueue(Driver[_Worker]):
                     self._hire_one()
                 return None
         return error
-
-
-def _capture(call: Callable[[], Any]) -> tuple[Any, BaseException | None]:
-    """The result or the exception, as values. Why: asyncio's futures cannot carry every exception."""
-    try:
-        return call(), None
-    except BaseException as error:
-        return None, error
-
-
-class _AsyncWork(Work):
-    """Submitted work: the future is one of the loop."""
-
-    __slots__ = ()
-
-    future: asyncio.Future[Any]
-
-    async def __call__(self, ctx: Context, envelope: Envelope[Any]) -> None:
-        if self.future.done():
-            return
-        # What it raises, and why it was broken off, the future is told by the failure hook.
-        result = await self.call(*self.args, **self.kwargs)
-        if not self.future.done():
-            self.future.set_result(result)

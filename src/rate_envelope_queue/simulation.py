@@ -282,21 +282,23 @@ def _service_times(service_time: ServiceTime, trace: list[Arrival], rng: Random)
     if not callable(service_time):
         return [duration("service_time", service_time)] * len(trace)
     call: Callable[..., Seconds] = service_time
-    extra = (rng,) if _takes_two(call) else ()
+    extra = (rng,) if _takes_rng(call) else ()
     return [_seconds("service_time of {}", arrival, call(arrival, *extra)) for arrival in trace]
 
 
 def _seconds(field: str, where: object, value: Seconds) -> float:
     """`duration`, by a shorter way for what is right already; there are many."""
-    if value.__class__ is float and 0.0 <= value < inf:  # type: ignore[operator]
-        return value  # type: ignore[return-value]
+    if isinstance(value, float) and 0.0 <= value < inf:
+        return value
     return duration(field.format(where), value)
 
 
-def _takes_two(call: Callable[..., Any]) -> bool:
-    """Does it want the random generator, too?"""
+def _takes_rng(call: Callable[..., Any]) -> bool:
+    """Does it want the random generator, too: is the arrival not enough?"""
     try:
-        inspect.signature(call).bind(None, None)
+        inspect.signature(call).bind(None)
     except TypeError:
-        return False
-    return True
+        return True
+    except ValueError:
+        return False  # a builtin that does not say what it takes
+    return False

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from types import FrameType
 
-    from ._driver import Judgement
+    from ._judge import Judgement
     from .core.run import Call
 
 P = ParamSpec("P")
@@ -300,7 +300,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
                 if run._cancelled is not None:
                     judged = self._drive(run, self._report(run, None))
                 elif me.is_dismissed or (handling is not None and handling.schedule is not None):
-                    judged = self._judge(run, SUCCEEDED)
+                    judged = self._judged(run, SUCCEEDED)
         if self._terminates_at_end and self._core.state is QueueState.STOPPED:
             self._begin_terminate()
 
@@ -320,7 +320,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
                 run.answer = function(*args)
             except BaseException as error:
                 run.raised = error
-        return self._judge(run, run.outcome)
+        return self._judged(run, run.outcome)
 
     def _keep(self, bell: Bell) -> None:
         """The keeper: wake a worker for what comes due, replace the stuck, and look again after a while."""

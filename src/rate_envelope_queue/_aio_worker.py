@@ -1,0 +1,109 @@
+"""What a worker task of the asyncio queue is: how to wake it, and how to break off what it awaits."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from math import inf
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .core.pool import Worker
+from .errors import Cancelled
+from .futures import Work
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from .aio import AsyncRateEnvelopeQueue
+    from .context import Context
+    from .core.run import Run
+    from .envelope import Envelope
+
+T = TypeVar("T")
+
+
+class TaskWorker(Worker):
+    """A worker task, and how to break off what it awaits."""
+
+    __slots__ = ("bell", "is_interrupted", "limit_at", "queue", "task")
+
+    task: asyncio.Task[None]
+    bell: asyncio.Future[None]  # what it sleeps on
+
+    def __init__(self, queue: AsyncRateEnvelopeQueue) -> None:
+        super().__init__()
+        self.queue = queue
+        self.limit_at = inf  # when what it awaits is broken off
+        self.is_interrupted = False  # was its task cancelled by us?
+
+    def ring(self) -> None:
+        if not self.bell.done():
+            self.bell.set_result(None)
+
+    def interrupt(self, run: Run) -> None:
+        """Break the run off, if it is still under way; from any thread."""
+        # Why through the loop: by then the worker is suspended in the run, or has ended it.
+        self.queue._in_loop(partial(self.break_off, run))
+
+    def break_off(self, run: Run | None) -> None:
+        if self.run is run is not None and not self.is_interrupted:
+            self.is_interrupted = True
+            self.task.cancel()
+
+    async def within(self, context: Context, awaitable: Awaitable[T]) -> T:
+        """Await it, but break it off when the context is done."""
+        outer = self.limit_at
+        if context._until < outer:
+            self.limit_at = context._until
+            self.queue._arm(context._until)
+        try:
+            return await awaitable
+        except asyncio.CancelledError as error:
+            raise self.explain(error, context) from None
+        finally:
+            self.limit_at = outer
+            self.recover()
+
+    def explain(self, error: BaseException, context: Context) -> BaseException:
+        """What a cancellation means: the context is done, somebody cancelled this task, or user code raised it."""
+        is_ours = self.recover()
+        if not isinstance(error, asyncio.CancelledError):
+            return error
+        if is_ours:
+            return context.error or Cancelled("the run was cancelled")
+        if self.task.cancelling():
+            self.queue._lose(self)
+            return Cancelled("the task of the worker was cancelled")
+        return Cancelled("the run raised CancelledError").with_traceback(error.__traceback__)
+
+    def recover(self) -> bool:
+        """Take our own cancellation back; was there one?"""
+        if not self.is_interrupted:
+            return False
+        self.is_interrupted = False
+        self.task.uncancel()
+        return True
+
+
+def capture(call: Callable[[], Any]) -> tuple[Any, BaseException | None]:
+    """The result or the exception, as values. Why: asyncio's futures cannot carry every exception."""
+    try:
+        return call(), None
+    except BaseException as error:
+        return None, error
+
+
+class AsyncWork(Work):
+    """Submitted work: the future is one of the loop."""
+
+    __slots__ = ()
+
+    future: asyncio.Future[Any]
+
+    async def __call__(self, ctx: Context, envelope: Envelope[Any]) -> None:
+        if self.future.done():
+            return
+        # What it raises, and why it was broken off, the future is told by the failure hook.
+        result = await self.call(*self.args, **self.kwargs)
+        if not self.future.done():
+            self.future.set_result(result)

@@ -1,0 +1,90 @@
+"""Judge: what follows a run, and when: the verdict of the table, with schedule, limiter and clock asked.
+
+It runs user code (a limiter may be the user's) and writes the log, so it is asked while no lock is held.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from ._checks import duration
+from ._log import describe, log, log_outcome
+from .core.run import SUCCEEDED
+from .core.verdict import VERDICTS, Ending, Mode, Next, Verdict
+from .envelope import PLAIN, identity_of
+from .errors import RateLimited
+from .futures import abandon
+from .limiters import ExponentialBackoff, MaxOf, TokenBucket, give_clock
+from .schedule import Beat
+
+if TYPE_CHECKING:
+    from .clock import Clock
+    from .core.run import Outcome, Run
+    from .envelope import Envelope
+    from .limiters import Limiter
+
+Judgement = tuple[Verdict, float | None, Beat]
+"""What follows a run, when it runs again, and what its schedule remembers."""
+
+_ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)  # for schedules that do not ask
+
+
+class Judge:
+    """Decides for one queue."""
+
+    __slots__ = ("_clock", "_limiter", "_mode", "_queue", "_ticked")
+
+    def __init__(self, queue: str, clock: Clock, mode: Mode, limiter: Limiter | None) -> None:
+        self._queue = queue
+        self._clock = clock
+        self._mode = mode
+        self._ticked = VERDICTS[Ending.SUCCESS, mode, None]
+        self._limiter = limiter or MaxOf(ExponentialBackoff(1, 30), TokenBucket(5, burst=10))
+        give_clock(self._limiter, clock)
+        if limiter is not None and mode is Mode.INTERVAL:
+            log(logging.WARNING, queue, "limiter= delays nothing unless on_periodic_error='backoff'")
+
+    def judge(self, run: Run, outcome: Outcome, beat: Beat) -> Judgement | None:
+        """What follows a run, and when; None for the end of a one-off that succeeded. Logs how it ended."""
+        envelope = run.envelope
+        schedule = (envelope._handling or PLAIN).schedule
+        if outcome is SUCCEEDED and schedule is None:
+            abandon(envelope)  # a stamp may have succeeded without the call
+            return None
+        now, due, next_beat = self._clock.now(), None, None
+        if outcome is SUCCEEDED:
+            verdict = self._ticked
+        else:
+            verdict = VERDICTS[outcome.ending, Mode.ONCE if schedule is None else self._mode, outcome.choice]
+        if verdict.next is Next.TICK and schedule is not None:
+            wall = self._clock.wall() if schedule.follows_wall else _ANY_TIME
+            due, next_beat = schedule.next_due(now, wall, beat)
+        elif verdict.next is Next.BACKOFF:
+            due = now + self._backoff(envelope)
+        elif verdict.next is Next.AFTER and outcome.decision is not None:
+            due = now + outcome.decision.seconds
+        elif verdict.next is Next.NOW:
+            due = now
+        elif verdict.next is Next.COOLED and isinstance(outcome.error, RateLimited):
+            due = now + outcome.error.retry_after
+        else:
+            abandon(envelope)
+        if due is None or not verdict.failed:
+            self.forget(envelope)
+        if outcome.error is not None or outcome.notes:
+            log_outcome(self._queue, run, outcome, verdict)
+        return verdict, due, next_beat
+
+    def forget(self, envelope: Envelope[Any]) -> None:
+        """It succeeded, or is finished: its failures no longer count."""
+        if self._mode is Mode.BACKOFF:
+            self._limiter.forget(identity_of(envelope))
+
+    def _backoff(self, envelope: Envelope[Any]) -> float:
+        try:
+            return duration("limiter", self._limiter.when(identity_of(envelope)))
+        except Exception as error:
+            log(logging.ERROR, self._queue, f"limiter raised, the interval is used: {describe(error)}", error)
+            return envelope.interval
