@@ -25,7 +25,7 @@ from .core.pool import Pool, W
 from .core.run import Call, HookBudget, Outcome, Run, steps
 from .core.verdict import Mode
 from .core.workqueue import Entry, WorkQueue
-from .envelope import PLAIN, Envelope, Invoker, Stamp, check_stamps
+from .envelope import PLAIN, Envelope, Invoker, Stamp, check_stamps, identity_of, listeners
 from .errors import BadFieldsError, Cancelled, CapacityExceededError, QueueTerminatedError
 from .explanation import Explanation
 from .futures import abandon
@@ -83,6 +83,7 @@ class Driver(Generic[W]):
         self._drains = stop_mode == "drain"
         self._waiting = waiting
         self._stamps = check_stamps(stamps)
+        self._on_send = listeners(self._stamps)
         self._budget = hook_budget
         self._clock = clock
         self._now = clock.now
@@ -283,7 +284,11 @@ class Driver(Generic[W]):
         _check_envelope(envelope)
 
     def _entry(self, envelope: Envelope[Any], now: float, due: float | None) -> Entry:
-        schedule = envelope.schedule
+        handling = envelope._handling or PLAIN
+        if (self._on_send or handling.on_send) and not self._is_ready(envelope):
+            for tell in (*self._on_send, *handling.on_send):
+                tell(envelope)
+        schedule = handling.schedule
         if schedule is None:
             return Entry(envelope, due, due)
         wall = self._clock.wall()
@@ -291,6 +296,10 @@ class Driver(Generic[W]):
             now, wall = due, wall + timedelta(seconds=due - now)
         first, beat = schedule.first_due(now, wall)
         return Entry(envelope, first, due, beat)
+
+    def _is_ready(self, envelope: Envelope[Any]) -> bool:
+        """Does it wait already, so that sending it changes nothing?"""
+        return self._places.get(identity_of(envelope)).__class__ is float
 
     def _try_send(self, entries: list[Entry], ring: Ring) -> bool:
         """* Admit them if it is this sender's turn and there is room."""

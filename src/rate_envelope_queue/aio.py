@@ -86,7 +86,7 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
     def _send(self, envelopes: tuple[Envelope[Any], ...], delay: Seconds) -> None:
         if delay is _NO_DELAY and len(envelopes) == 1:
             envelope = envelopes[0]
-            if envelope.__class__ is Envelope and envelope._lane < SPECIAL:
+            if envelope.__class__ is Envelope and envelope._lane < SPECIAL and not self._on_send:
                 core = self._core
                 if self._places.get(envelope).__class__ is float and not core.is_stingy:
                     return  # it waits already: nothing changes

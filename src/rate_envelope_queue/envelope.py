@@ -26,6 +26,8 @@ Invoker = Callable[["Context", "Envelope[Any]"], Any]
 """The call of an envelope; in the asyncio queue it returns an awaitable."""
 Stamp = Callable[[Invoker], Invoker]
 """Middleware: takes the inner call, returns the call that surrounds it."""
+Listener = Callable[["Envelope[Any]"], object]
+"""The `on_send` of a stamp that has one: called in the sender's thread or task, before the envelope is admitted."""
 Hook = Callable[["Context", "Envelope[P]"], object]
 """A before, after or success hook."""
 FailureHook = Callable[["Context", "Envelope[P]", Any], "Decision | Awaitable[Decision | None] | None"]
@@ -43,6 +45,10 @@ class Handling:
     success_hook: Callable[..., Any] | None = None
     failure_hook: Callable[..., Any] | None = None
     stamps: tuple[Stamp, ...] = ()
+    on_send: tuple[Listener, ...] = ()
+    """Which of the stamps are told of each send."""
+    sender: Any = None
+    """What a listener noted of the last send."""
     is_staged: bool = False
     """Does a run that succeeds take more steps than the call?"""
 
@@ -109,7 +115,7 @@ class Envelope(Generic[P]):
         ):
             return
         self._handling = _handling(interval, schedule, deadline, hooks, stamps)
-        if self._handling.schedule is not None:
+        if self._handling.schedule is not None or self._handling.on_send:
             self._lane |= SPECIAL
         if hooks != _NO_HOOKS:
             named = zip(_HOOK_NAMES, hooks, strict=True)
@@ -246,6 +252,7 @@ def _handling(
         success_hook=success,
         failure_hook=failure,
         stamps=inner,
+        on_send=listeners(inner),
         is_staged=bool(limit or before or after or success or inner),
     )
 
@@ -260,6 +267,11 @@ def check_stamps(stamps: Iterable[Stamp]) -> tuple[Stamp, ...]:
         if not callable(stamp):
             raise BadFieldsError(f"stamps must be callables, got {stamp!r}")
     return checked
+
+
+def listeners(stamps: tuple[Stamp, ...]) -> tuple[Listener, ...]:
+    """The `on_send` of each stamp that has one."""
+    return tuple(stamp.on_send for stamp in stamps if hasattr(stamp, "on_send"))
 
 
 def _is_zero(value: Seconds) -> bool:

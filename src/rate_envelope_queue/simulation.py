@@ -11,7 +11,6 @@ import inspect
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from heapq import heappop, heappush
 from math import ceil, fsum, inf
 from random import Random
@@ -101,29 +100,25 @@ class Simulation:
         return {type: share.waits for type, share in self.per_type.items()}
 
     def __str__(self) -> str:
-        names = [repr(type) if type else "no type" for type in self.per_type]
-        shares: list[Share | Simulation] = [*self.per_type.values(), self]
-        rows = [_HEADINGS, *(_row(*pair) for pair in zip([*names, "all"], shares, strict=True))]
+        types = [_row(name or "(none)", share) for name, share in self.per_type.items()]
+        rows = [_HEADINGS, *(types if len(types) > 1 else ()), _row("all", self)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [
-            "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip()
-            for row in (rows if len(self.per_type) > 1 else [rows[0], rows[-1]])
-        ]
-        lines.append(
-            f"utilisation {self.utilisation:.1%}, longest line {self.longest_line:,}, "
-            f"makespan {timedelta(seconds=round(self.makespan))} ({self.makespan:,.3f} s)"
+        lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
+        summary = (
+            f"waits in seconds; utilisation {self.utilisation:.1%}, "
+            f"longest line {self.longest_line:,}, makespan {self.makespan:,.3f} s"
         )
-        return "\n".join(lines)
+        return "\n".join([*lines, summary])
 
 
-_HEADINGS = ("type", "arrived", "served", "rejected", "p50", "p95", "p99", "max", "mean wait")
+_HEADINGS = ("type", "arrived", "served", "rejected", "wait p50", "p95", "p99", "max", "mean")
 
 
 def _row(name: str, share: Share | Simulation) -> tuple[str, ...]:
-    counts = (f"{count:,}" for count in (share.arrived, share.served, share.rejected))
     waits = share.waits
-    times = (waits.p50, waits.p95, waits.p99, waits.max, waits.mean)
-    return name, *counts, *(f"{seconds:,.3f} s" for seconds in times)
+    counts = (share.arrived, share.served, share.rejected)
+    seconds = (waits.p50, waits.p95, waits.p99, waits.max, waits.mean)
+    return name, *(f"{count:,}" for count in counts), *(f"{wait:,.3f}" for wait in seconds)
 
 
 def simulate(

@@ -76,7 +76,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
         """Admit all envelopes, or none and say why; with `block`, wait for room until the timeout is over."""
         if not block and len(envelopes) == 1:
             envelope = envelopes[0]
-            if envelope.__class__ is Envelope and envelope._lane == 0:
+            if envelope.__class__ is Envelope and envelope._lane == 0 and not self._on_send:
                 core = self._core
                 if delay is not _NO_DELAY:
                     wait = duration("delay", delay)
@@ -394,6 +394,8 @@ _HOLDERS = frozenset(
         RateEnvelopeQueue.send,
         Driver.blacklist,
         Driver.stats,
+        Driver.metrics,
+        Driver.explain,
         Driver.cancel,
         Driver.pause,
         Driver.resume,
