@@ -379,3 +379,29 @@ def test_a_stamp_shows_its_name() -> None:
         yield
 
     assert timed.__name__ == "timed"
+
+
+def test_a_start_that_gets_no_thread_leaves_a_queue_that_can_be_started_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    queue = RateEnvelopeQueue("q", workers=3)
+    queue.send(Envelope(lambda ctx, envelope: None))
+    started: list[str] = []
+    start = threading.Thread.start
+
+    def scarce(thread: threading.Thread) -> None:
+        if len(started) == 2:
+            raise RuntimeError("can't start new thread")
+        started.append(thread.name)
+        start(thread)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", scarce)
+        with pytest.raises(RuntimeError, match="can't start"):
+            queue.start()
+    assert queue.stop(LIMIT)
+    assert (queue.state, queue.occupied) == (QueueState.STOPPED, 1)
+    queue.start()
+    assert queue.join(LIMIT)
+    assert queue.stop(LIMIT)
+    assert queue.stats().done == 1

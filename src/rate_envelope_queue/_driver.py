@@ -6,6 +6,7 @@ loop, where nothing else runs meanwhile, it is none. User code and logs run whil
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -52,7 +53,7 @@ inside: ContextVar[object] = ContextVar("rate_envelope_queue.inside", default=No
 """The queue whose envelope this code runs in."""
 
 
-class Driver(Generic[W]):
+class Driver(ABC, Generic[W]):
     """The common part of RateEnvelopeQueue and AsyncRateEnvelopeQueue."""
 
     _lock: AbstractContextManager[Any]
@@ -231,21 +232,21 @@ class Driver(Generic[W]):
 
     # What a driver adds. Methods marked * are called with the lock held.
 
+    @abstractmethod
     def _prepare(self) -> None:
         """Make what the driver itself needs: `_lock`, and what its workers and alarms are."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _hire(self) -> None:
         """* Start the workers."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _set_alarm(self) -> None:
         """* See to it that somebody looks when the next envelope comes due."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _closed(self) -> None:
         """* The last worker has ended."""
-        raise NotImplementedError
 
     def _wake(self) -> None:
         """* See to it that what is ready and what comes due is taken."""
@@ -367,8 +368,7 @@ class Driver(Generic[W]):
         if self._core.apply(Event.START):
             if not was_running:
                 self._starts += 1
-                self._hire()
-                self._wake()
+                self._hire_all()
             return True
         if self.state is QueueState.TERMINATED:
             raise QueueTerminatedError(f"queue {self._name!r} was terminated and never starts again")
@@ -377,6 +377,16 @@ class Driver(Generic[W]):
                 "start() from inside an envelope, while the queue stops, would wait for itself"
             )
         return False
+
+    def _hire_all(self) -> None:
+        """* Start the workers, or none: what cannot start one (no more threads) leaves the queue stopping."""
+        try:
+            self._hire()
+        except BaseException:
+            self._core.stop(Event.STOP, drains=False, keeps=True, now=self._now())
+            self._dismiss()
+            raise
+        self._wake()
 
     def _begin_stop(self, *, drains: bool, keeps: bool, event: Event = Event.STOP) -> int:
         """Have the workers end; returns which start this ends, for `_has_ended`."""
@@ -462,9 +472,9 @@ class Driver(Generic[W]):
         with self._lock:
             return self._core.next_due
 
+    @abstractmethod
     def _look(self) -> None:
         """See to what has come due, as at an alarm."""
-        raise NotImplementedError
 
     def _unfinished(self) -> set[object]:
         """The runs under way, and the queue itself while a worker is about to take something."""

@@ -7,6 +7,7 @@ A limiter only answers; it never sleeps and starts nothing. It remembers an item
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from math import frexp, inf, ldexp
 from sys import float_info
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -43,7 +44,7 @@ def give_clock(limiter: Limiter, clock: Clock) -> None:
         use_clock(clock)
 
 
-class _Counting:
+class _Counting(ABC):
     """What counts the failures of each item; its heirs say how long to wait after the nth."""
 
     __slots__ = ("_failures", "_lock")
@@ -75,8 +76,8 @@ class _Counting:
         """Look at it and let it be: counting takes no time."""
         _check_clock(clock)
 
-    def _wait(self, before: int) -> float:
-        raise NotImplementedError
+    @abstractmethod
+    def _wait(self, before: int) -> float: ...
 
 
 class ExponentialBackoff(_Counting):

@@ -207,8 +207,8 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
 
     def _hire_one(self) -> None:
         worker = _Worker()
-        self._pool.workers.append(worker)
-        self._start_thread(f"worker-{len(self._pool.workers)}", self._work, worker)
+        self._start_thread(f"worker-{len(self._pool.workers) + 1}", self._work, worker)
+        self._pool.workers.append(worker)  # it waits for the lock, which is held here
 
     def _start_thread(self, role: str, target: Callable[..., None], argument: object) -> None:
         threading.Thread(target=target, args=(argument,), name=f"{self._name}-{role}", daemon=True).start()

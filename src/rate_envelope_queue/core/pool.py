@@ -6,6 +6,7 @@ that finds more than it takes wakes the next. So a burst wakes one worker at a t
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from .lifecycle import Event, QueueState
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from .workqueue import WorkQueue
 
 
-class Worker:
+class Worker(ABC):
     """One worker: what it runs, and whether it may take more."""
 
     __slots__ = ("is_dismissed", "is_stuck", "run")
@@ -25,9 +26,9 @@ class Worker:
         self.is_dismissed = False  # it takes nothing more
         self.is_stuck = False  # it was replaced while it ran
 
+    @abstractmethod
     def ring(self) -> None:
         """Wake it."""
-        raise NotImplementedError
 
 
 W = TypeVar("W", bound=Worker)
