@@ -10,12 +10,14 @@ import gc
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from statistics import median
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 Measure = Callable[[], float]
 """Performs one measurement and returns its figure, in the unit of its case."""
 Progress = Callable[[str], None]
+T = TypeVar("T")
 
 _OPERATORS = {"<=": operator.le, ">=": operator.ge}
 _SIGNS = {"<=": "≤", ">=": "≥"}
@@ -57,6 +59,24 @@ class Case:
         if goal.on == "ratio":
             return f"{self.ratio_of} {_SIGNS[goal.op]} {goal.number:g}"
         return f"ours {_SIGNS[goal.op]} {goal.number:g} {self.unit}"
+
+
+class Shared(Generic[T]):
+    """A measurement of which several rows show a figure each: made once a repeat, by the row that comes first."""
+
+    def __init__(self, observe: Callable[[], T]) -> None:
+        self._observe = observe
+        self._observed: list[T] = []
+
+    def figure(self, of: Callable[[T], float]) -> Measure:
+        """What one row shows: in its n-th repeat, that of the n-th measurement."""
+        repeats = count()
+        return lambda: of(self._repeat(next(repeats)))
+
+    def _repeat(self, number: int) -> T:
+        if number == len(self._observed):
+            self._observed.append(self._observe())
+        return self._observed[number]
 
 
 @dataclass(frozen=True, slots=True)

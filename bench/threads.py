@@ -129,10 +129,10 @@ def _do_nothing() -> None:
     """The executor's no-op."""
 
 
-def send_all(make: Callable[[], Envelope[None]], n: int, workers: int) -> float:
+def send_all(make: Callable[[], Envelope[None]], n: int, workers: int, *, metrics: bool = True) -> float:
     """Microseconds an envelope, from the first send until the last has finished."""
     envelopes = [make() for _ in range(n)]
-    with RateEnvelopeQueue("bench", workers=workers) as queue:
+    with RateEnvelopeQueue("bench", workers=workers, metrics=metrics) as queue:
         send = queue.send
         began = perf_counter()
         for envelope in envelopes:

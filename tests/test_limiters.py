@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 class HandClock:
     """A clock that stands still until the test moves it."""
 
+    tick = 0.0
+
     def __init__(self, at: float = 0.0) -> None:
         self.at = at
 
@@ -46,7 +48,7 @@ class HandClock:
     def wall(self) -> datetime:
         raise NotImplementedError
 
-    def wait(self, bell: Bell, until: float) -> bool:
+    def wait(self, bell: Bell, until: float, at_most: float = float("inf"), who: object = None) -> bool:
         raise NotImplementedError
 
     def call_at(self, loop: asyncio.AbstractEventLoop, when: float, callback: Callable[[], None]) -> Alarm:

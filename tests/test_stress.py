@@ -77,7 +77,7 @@ def test_sixteen_threads_send_cancel_stop_and_start_and_the_accounts_are_exact()
 
 
 def test_sixteen_threads_send_and_every_envelope_runs_exactly_once() -> None:
-    runs: list[int] = []
+    runs: list[object] = []
     with RateEnvelopeQueue("q", workers=8) as queue:
 
         def produce(base: int) -> None:

@@ -13,7 +13,7 @@ from contextvars import copy_context
 from functools import partial
 from math import inf
 from time import monotonic
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast, overload
 
 from ._aio_worker import AsyncWork, TaskWorker, capture
 from ._checks import Seconds, duration, is_awaitable
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections import deque
     from collections.abc import Callable, Coroutine, Iterator
 
-    from .clock import Alarm
+    from .clock import Alarm, LoopClock
     from .core.run import Call
     from .envelope import Invoker
 
@@ -233,7 +233,7 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
             if self._alarm is not None:
                 self._alarm.cancel()
             self._alarm_at = max(when, self._now() + self._clock.tick)
-            self._alarm = self._clock.call_at(self._loop, self._alarm_at, self._look)
+            self._alarm = cast("LoopClock", self._clock).call_at(self._loop, self._alarm_at, self._look)
 
     def _next_alarm_at(self) -> float:
         return min([super()._next_alarm_at(), *(worker.limit_at for worker in self._pool.workers)])

@@ -65,6 +65,10 @@ class Clock(Protocol):
         `who` is the run that waits, for a clock that wants to know.
         """
 
+
+class LoopClock(Clock, Protocol):
+    """A clock for the asyncio queue, too."""
+
     def call_at(self, loop: asyncio.AbstractEventLoop, when: float, callback: Callable[[], None]) -> Alarm:
         """Have the loop call back at the instant."""
 

@@ -83,4 +83,4 @@ class Metrics:
     stuck: int
     panics: int
     throttled: int
-    """How often an envelope had to wait aside for a rate or a concurrency."""
+    """How often an envelope had to wait aside for the rate or the concurrency of its type."""

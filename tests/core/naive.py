@@ -266,4 +266,5 @@ class NaiveQueue:
         for run in self.running:
             run.again = None
         self.state, self.ready, self.delayed = "terminated", [], []
+        self.beats = dict.fromkeys(self.beats)
         return unrun

@@ -1,0 +1,128 @@
+"""10,000 periodic envelopes at a fixed rate, on threads: how many of the firings come, how late, and at what cost.
+
+All are sent to a queue that has not been started, each with a delay of its own, so that their beats are spread evenly
+over the interval: a perfect clock fires one every 10 µs. They run for a while before the window opens.
+
+The k-th beat of an envelope is k intervals after its first start was *due*, not after it came, which may itself have
+been late. A firing is late by the time since the last beat, so a tick that was skipped is a firing that is missing,
+and no lateness. CPU is that of the whole process; to note a start, about 0.2 µs, is counted too.
+
+One worker: the work is all Python, so that a second one adds no throughput, but switches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from statistics import quantiles
+from time import monotonic, process_time, sleep
+from typing import Any
+
+from rate_envelope_queue import Context, Envelope, Every, RateEnvelopeQueue
+
+from .harness import Case, Goal, Shared, expect, micros_each
+
+_N = 10_000
+_INTERVAL = 0.1  # seconds
+_WORKERS = 1
+_SEND_TIME = 0.5  # seconds that are enough to send all and start the queue
+_WARM_UP = 0.5  # seconds of firing before the window opens
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """What was seen in one window of time."""
+
+    seconds: float
+    cpu: float
+    latenesses: list[float]  # of each firing, in seconds
+
+    @property
+    def share(self) -> float:
+        """Percent of a perfect clock's firings."""
+        return len(self.latenesses) / (_N * self.seconds / _INTERVAL) * 100
+
+    @property
+    def cpu_each(self) -> float:
+        """Microseconds of CPU a firing."""
+        return micros_each(self.cpu, len(self.latenesses))
+
+    def lateness(self, percent: int) -> float:
+        """Milliseconds by which so many percent were late at most."""
+        return quantiles(self.latenesses, n=100)[percent - 1] * 1000
+
+
+def cases(*, quick: bool) -> list[Case]:
+    seconds = 3.0 if quick else 10.0
+    window = Shared(partial(_observe, seconds))
+    case = partial(Case, name="periodic")
+    of_all = f"of {_N:,} at {_INTERVAL * 1000:g} ms, fixed rate, in {seconds:g} s"
+    return [
+        case(
+            row="firings",
+            shows=f"firings {of_all}, next to a perfect clock's",
+            unit="%",
+            ours=window.figure(lambda window: window.share),
+            goals=(Goal(">=", 99, on="ours"),),
+        ),
+        case(
+            row="lateness p50",
+            shows=f"median lateness {of_all}",
+            unit="ms",
+            ours=window.figure(lambda window: window.lateness(50)),
+        ),
+        case(
+            row="lateness p99",
+            shows=f"lateness {of_all}, that one in a hundred firings exceeds",
+            unit="ms",
+            ours=window.figure(lambda window: window.lateness(99)),
+            goals=(Goal("<=", 10, on="ours"),),
+        ),
+        case(
+            row="CPU",
+            shows=f"CPU a firing {of_all}",
+            unit="µs",
+            ours=window.figure(lambda window: window.cpu_each),
+            goals=(Goal("<=", 5, on="ours"),),
+        ),
+    ]
+
+
+def _note_start(ctx: Context, envelope: Envelope[list[float]]) -> None:
+    """The work."""
+    envelope.payload.append(monotonic())
+
+
+def _observe(seconds: float) -> _Window:
+    """Let all of them run, and watch for so long."""
+    schedule = Every(_INTERVAL, fixed_rate=True)
+    envelopes = [Envelope(_note_start, payload=list[float](), schedule=schedule) for _ in range(_N)]
+    queue = RateEnvelopeQueue("bench", workers=_WORKERS, stop_mode="stop")
+    first_beats = _send_staggered(queue, envelopes)
+    queue.start()
+    sleep(max(first_beats[-1] + _WARM_UP - monotonic(), 0.0))
+    opened_at, cpu = monotonic(), process_time()
+    sleep(seconds)
+    closed_at, cpu = monotonic(), process_time() - cpu
+    queue.stop()
+    expect(queue.stats().occupied, _N, "envelopes still in the queue")
+    latenesses = [
+        (start - first_beat) % _INTERVAL
+        for first_beat, envelope in zip(first_beats, envelopes, strict=True)
+        for start in envelope.payload
+        if opened_at <= start < closed_at
+    ]
+    return _Window(closed_at - opened_at, cpu, latenesses)
+
+
+def _send_staggered(queue: RateEnvelopeQueue, envelopes: list[Envelope[Any]]) -> list[float]:
+    """Send them all; returns when each is due for the first time, or a few microseconds before."""
+    first_beats = []
+    first_at = monotonic() + _SEND_TIME
+    for number, envelope in enumerate(envelopes):
+        # Why before the send: a beat that was put too late would make a punctual start almost an interval late.
+        now = monotonic()
+        delay = first_at + number * _INTERVAL / _N - now
+        queue.send(envelope, delay=delay)
+        first_beats.append(now + delay)
+    return first_beats
