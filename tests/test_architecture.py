@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import subprocess
 import sys
 from functools import cache
 from graphlib import TopologicalSorter
@@ -15,7 +16,7 @@ import rate_envelope_queue
 
 NAME = "rate_envelope_queue"
 ROOT = Path(rate_envelope_queue.__file__).parent
-LONGEST = 450
+LONGEST = 525
 
 PURE = {
     *("__future__", "abc", "bisect", "collections", "dataclasses", "enum", "functools", "heapq"),
@@ -237,19 +238,21 @@ def test_a_public_name_can_be_imported_and_belongs_to_the_package(name: str) -> 
 
 
 def test_the_top_holds_the_public_names_and_nothing_else() -> None:
+    """Imports, `__all__`, and a `__getattr__` for the one name that is imported when it is first used."""
     docstring, *statements = tree_of("__init__").body
     assert isinstance(docstring, ast.Expr)
-    *imports, names = statements
-    assert all(isinstance(statement, ast.ImportFrom) for statement in imports)
-    assert isinstance(names, ast.Assign)
+    kinds = (ast.ImportFrom, ast.If, ast.Assign, ast.FunctionDef)
+    assert all(isinstance(statement, kinds) for statement in statements)
+    (names,) = (statement for statement in statements if isinstance(statement, ast.Assign))
     assert ast.unparse(names.targets[0]) == "__all__"
-    brought = {
-        alias.asname or alias.name
-        for each in imports
-        if isinstance(each, ast.ImportFrom)
-        for alias in each.names
-    }
-    assert brought == set(rate_envelope_queue.__all__)
+    imports = [each for each in ast.walk(tree_of("__init__")) if isinstance(each, ast.ImportFrom)]
+    brought = {alias.asname or alias.name for each in imports for alias in each.names}
+    assert brought == {*rate_envelope_queue.__all__, "TYPE_CHECKING"}
+
+
+def test_the_thread_queue_is_had_without_asyncio() -> None:
+    script = "import sys, rate_envelope_queue; assert 'asyncio' not in sys.modules; rate_envelope_queue.AsyncRateEnvelopeQueue"
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 def test_the_package_ships_its_types() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from .core.pool import Worker
 from .errors import Cancelled
@@ -14,12 +14,24 @@ from .futures import Work
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from .aio import AsyncRateEnvelopeQueue
     from .context import Context
     from .core.run import Run
     from .envelope import Envelope
 
 T = TypeVar("T")
+
+
+class Owner(Protocol):
+    """What a worker needs of its queue."""
+
+    def _in_loop(self, callback: Callable[[], None]) -> None:
+        """Have the queue's loop call back."""
+
+    def _arm(self, when: float) -> None:
+        """Have somebody look by then."""
+
+    def _lose(self, worker: TaskWorker) -> None:
+        """Somebody cancelled the worker's task."""
 
 
 class TaskWorker(Worker):
@@ -30,7 +42,7 @@ class TaskWorker(Worker):
     task: asyncio.Task[None]
     bell: asyncio.Future[None]  # what it sleeps on
 
-    def __init__(self, queue: AsyncRateEnvelopeQueue) -> None:
+    def __init__(self, queue: Owner) -> None:
         super().__init__()
         self.queue = queue
         self.limit_at = inf  # when what it awaits is broken off
