@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import FrozenInstanceError
 from datetime import timedelta
@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rate_envelope_queue import BadFieldsError, Context, Envelope, Rate, RateEnvelopeQueue
+from rate_envelope_queue._checks import Seconds
 from rate_envelope_queue.core.gates import _LATENESS
 from rate_envelope_queue.core.run import Run
 from rate_envelope_queue.core.workqueue import WorkQueue
@@ -107,7 +108,7 @@ def naive(
     options: dict[str, Any], trace: list[Arrival], services: list[int]
 ) -> tuple[dict[int, int], list[int]]:
     """When each arrival starts, and which are rejected, found by looking at everything each second."""
-    limits = {type: Bucket(rate) for type, rate in options.get("rates", {}).items()}
+    limits = {type: Bucket(options.get("rates", {}).get(type)) for type in TYPES}
     whole = Bucket(options.get("rate"))
     starts: dict[int, int] = {}
     rejected, waiting, running = [], list[int](), dict[int, int]()
@@ -130,10 +131,10 @@ def naive(
                 if (
                     len(running) < options["workers"]
                     and same < options.get("concurrency", {}).get(type, FOREVER)
-                    and limits.get(type, NO_LIMIT).has_token(now)
+                    and limits[type].has_token(now)
                     and whole.has_token(now)
                 ):
-                    limits.get(type, NO_LIMIT).spend()
+                    limits[type].spend()
                     whole.spend()
                     waiting.remove(i)
                     starts[i], running[i] = now, now + services[i]
@@ -157,8 +158,6 @@ class Bucket:
     def spend(self) -> None:
         self.level -= self.interval
 
-
-NO_LIMIT = Bucket(None)
 
 TYPES = ("", "a", "b", "c")
 RATES = st.builds(lambda interval, burst: Rate(1, interval, burst), st.integers(1, 4), st.integers(1, 3))
@@ -372,18 +371,25 @@ def test_a_service_time_may_be_a_number_or_a_function(service_time: Any) -> None
     assert simulate({"workers": 1}, [0, 0], service_time).makespan == 4
 
 
-def test_arrivals_may_come_in_any_order_and_shape() -> None:
-    arrivals = (given for given in [3, Arrival(1.0), timedelta(seconds=2), 0.0])
+def seen_by_service_time(arrivals: Iterable[Seconds | Arrival]) -> list[Arrival]:
     seen: list[Arrival] = []
-    simulate({"workers": 1}, arrivals, lambda arrival: seen.append(arrival) or 1)
-    assert seen == [Arrival(0.0), Arrival(1.0), Arrival(2.0), Arrival(3.0)]
+
+    def noting(arrival: Arrival) -> int:
+        seen.append(arrival)
+        return 1
+
+    simulate({"workers": 1}, arrivals, noting)
+    return seen
+
+
+def test_arrivals_may_come_in_any_order_and_shape() -> None:
+    arrivals: list[Seconds | Arrival] = [3, Arrival(1.0), timedelta(seconds=2), 0.0]
+    assert seen_by_service_time(iter(arrivals)) == [Arrival(0), Arrival(1), Arrival(2), Arrival(3)]
 
 
 def test_equal_instants_keep_the_order_of_the_trace() -> None:
-    seen: list[str] = []
     arrivals = [Arrival(1, "b"), Arrival(1, "a"), Arrival(0, "c"), Arrival(1, "d")]
-    simulate({"workers": 1}, arrivals, lambda arrival: seen.append(arrival.type) or 1)
-    assert seen == ["c", "b", "a", "d"]
+    assert [arrival.type for arrival in seen_by_service_time(arrivals)] == ["c", "b", "a", "d"]
 
 
 def test_time_is_counted_from_the_first_arrival() -> None:

@@ -23,7 +23,7 @@ from .context import Context
 from .core.explain import explain
 from .core.lifecycle import Event, QueueState
 from .core.pool import Pool, W
-from .core.run import Call, HookBudget, Outcome, Run, steps
+from .core.run import SUCCEEDED, Call, HookBudget, Outcome, Run, steps
 from .core.verdict import Mode
 from .core.workqueue import Entry, WorkQueue
 from .envelope import PLAIN, Envelope, Invoker, Stamp, check_stamps, identity_of, listeners
@@ -325,8 +325,10 @@ class Driver(ABC, Generic[W]):
     def _steps(self, run: Run, invoke: Invoker) -> Iterator[Call]:
         """The calls of a whole run, with the stamps around the innermost."""
         handling = run.envelope._handling or PLAIN
-        stamped = compose(self._stamps + handling.stamps, invoke)
-        return steps(run, handling, stamped, None, self._budget, self._now)
+        stamps = self._stamps + handling.stamps
+        return steps(
+            run, handling, compose(stamps, invoke) if stamps else invoke, None, self._budget, self._now
+        )
 
     def _report(self, run: Run, error: BaseException | None) -> Iterator[Call]:
         """The calls that are left after a bare call of `invoke`."""
@@ -334,6 +336,9 @@ class Driver(ABC, Generic[W]):
 
     def _judged(self, run: Run, outcome: Outcome) -> Judgement | None:
         """What follows a run; None for the end of a one-off that succeeded."""
+        if outcome is SUCCEEDED and (run.envelope._handling or PLAIN).schedule is None:
+            abandon(run.envelope)  # a stamp may have succeeded without the call
+            return None
         return self._judge.judge(run, outcome, self._core.beat(run.envelope))
 
     def _let_go(self) -> None:

@@ -46,13 +46,10 @@ class Judge:
         if limiter is not None and mode is Mode.INTERVAL:
             log(logging.WARNING, queue, "limiter= delays nothing unless on_periodic_error='backoff'")
 
-    def judge(self, run: Run, outcome: Outcome, beat: Beat) -> Judgement | None:
-        """What follows a run, and when; None for the end of a one-off that succeeded. Logs how it ended."""
+    def judge(self, run: Run, outcome: Outcome, beat: Beat) -> Judgement:
+        """What follows a run, and when; logs how it ended."""
         envelope = run.envelope
         schedule = (envelope._handling or PLAIN).schedule
-        if outcome is SUCCEEDED and schedule is None:
-            abandon(envelope)  # a stamp may have succeeded without the call
-            return None
         now, due, next_beat = self._clock.now(), None, None
         if outcome is SUCCEEDED:
             verdict = self._ticked

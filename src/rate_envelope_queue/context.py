@@ -41,13 +41,6 @@ class Context:
         self._cancelled = None
         self.attempt = 1
 
-    @classmethod
-    def within(cls, run: Context, until: float, allowed: float) -> Context:
-        """A context for the same attempt that ends then, whatever has become of the run's own."""
-        context = cls(clock=run._clock)
-        context._until, context._allowed, context.attempt = until, allowed, run.attempt
-        return context
-
     @property
     def done(self) -> bool:
         """Is it cancelled, or its time over?"""
@@ -157,3 +150,16 @@ class HookContext(Context):
     def _unsubscribe(self, callback: Callable[[], None]) -> None:
         super()._unsubscribe(callback)
         self._run._unsubscribe(callback)
+
+
+class ReportContext(Context):
+    """The context of a success or failure hook: a time of its own, whatever has become of the run's."""
+
+    __slots__ = ()
+
+    def __init__(self, run: Context, until: float, allowed: float) -> None:
+        self._clock = run._clock
+        self._until = until
+        self._allowed = allowed
+        self._cancelled = None
+        self.attempt = run.attempt

@@ -136,7 +136,9 @@ def simulate(
     """
     workers, core = _queue_of(queue_options)
     trace = _trace_of(arrivals)
-    replay = _Replay(core, workers, trace, _service_times(service_time, trace, Random(seed)))  # noqa: S311
+    # Why a text: whoever drew the arrivals with Random(seed) must not get the same numbers again.
+    rng = Random(f"service times {seed}")  # noqa: S311
+    replay = _Replay(core, workers, trace, _service_times(service_time, trace, rng))
     replay.run()
     return replay.result()
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from .._checks import duration
-from ..context import Context, HookContext
+from ..context import Context, HookContext, ReportContext
 from ..decision import Choice, Decision, drop
 from ..errors import BadFieldsError, RateLimited, StopEnvelope, StopType
 from .verdict import Ending
@@ -97,7 +97,8 @@ class HookBudget:
 
     def seconds(self, deadline: float) -> float:
         """The budget of one hook of an envelope with this deadline."""
-        return max(self.fraction * deadline, self.floor)
+        seconds = self.fraction * deadline
+        return max(self.floor, seconds)
 
 
 class Note(NamedTuple):
@@ -158,8 +159,8 @@ def steps(
     run.raised = error
     if invoke is not None:
         if handling.before_hook is not None:
-            yield handling.before_hook, (HookContext(run, now() + seconds, seconds), envelope)
-            if run.raised is None:
+            yield handling.before_hook, (HookContext(run, run.began_at + seconds, seconds), envelope)
+            if run.raised is None and (run._cancelled is not None or run._until <= now()):
                 run.raised = run.error  # no time is left to invoke
         if run.raised is None:
             yield invoke, (run, envelope)
@@ -175,13 +176,14 @@ def steps(
                 notes = (Note("after hook raised, which changes nothing", run.raised),)
             else:
                 ending, error = meant, run.raised
-    if ending is Ending.SUCCESS and (late := run.error) is not None:
-        ending, error = Ending.ERROR, late  # too late or cancelled, though nothing was raised
+    moment = now()
+    if ending is Ending.SUCCESS and (run._cancelled is not None or run._until <= moment):
+        ending, error = Ending.ERROR, run.error  # too late or cancelled, though nothing was raised
     decision = None
     hook = handling.success_hook if error is None else handling.failure_hook if ending in _FAILURES else None
     if hook is not None:
         # Why a context afresh: however late the run is, there is time to report it.
-        run.report = Context.within(run, now() + seconds, seconds)
+        run.report = ReportContext(run, moment + seconds, seconds)
         run.raised = run.answer = _NOTHING
         yield hook, (run.report, envelope) if error is None else (run.report, envelope, error)
         run.report = None
