@@ -5,6 +5,7 @@ Run as a program, it renews the state diagram in docs/explanation.md.
 
 from __future__ import annotations
 
+import inspect
 import re
 from dataclasses import fields
 from pathlib import Path
@@ -13,7 +14,18 @@ from typing import Any, NamedTuple
 import pytest
 
 import rate_envelope_queue
-from rate_envelope_queue import AsyncRateEnvelopeQueue, Context, Envelope, RateEnvelopeQueue, Stats, testing
+from rate_envelope_queue import (
+    AsyncRateEnvelopeQueue,
+    Context,
+    Envelope,
+    Explanation,
+    HistogramSnapshot,
+    Metrics,
+    RateEnvelopeQueue,
+    Reason,
+    Stats,
+    testing,
+)
 from rate_envelope_queue.core.lifecycle import TRANSITIONS, QueueState
 
 ROOT = Path(__file__).parent.parent
@@ -109,9 +121,11 @@ def public_names() -> list[str]:
     owners = (Envelope, Context, RateEnvelopeQueue, AsyncRateEnvelopeQueue)
     members = {name for owner in owners for name in dir(owner) if not name.startswith("_")}
     clocks = [name for name in vars(testing) if name.endswith("ManualClock")]
-    counts = [field.name for field in fields(Stats)]
-    states = [state.name for state in QueueState]
-    return sorted({*rate_envelope_queue.__all__, *members, *clocks, *counts, *states})
+    values = (Stats, Metrics, HistogramSnapshot, Explanation)
+    attributes = [field.name for value in values for field in fields(value)]
+    constants = [constant.name for enum in (QueueState, Reason) for constant in enum]
+    options = set(inspect.signature(RateEnvelopeQueue).parameters)
+    return sorted({*rate_envelope_queue.__all__, *members, *clocks, *attributes, *constants, *options})
 
 
 @pytest.mark.parametrize("name", public_names())

@@ -82,6 +82,31 @@ PRINTS: dict[str, list[str] | set[str]] = {
         "backup attempts at 00:00 and 08:00",
         "three days and eight hours took ",
     ],
+    "10_rates.py": [
+        "report after 0.",
+        "email 2 after 0.",
+        "email 3 after 0.",
+        "export 3: concurrency, held by 1 and 2",
+        "export 3: it is not in the queue",
+        "/users: 429 Too Many Requests",
+        "/users: delayed; /orders: throttled",
+        "done: 2, failed: 0",
+    ],
+    "11_metrics.py": [
+        'workqueue_adds_total{name="mails"} 4.0',
+        'workqueue_retries_total{name="mails"} 1.0',
+        'rate_envelope_queue_occupied{name="reports"} 1.0',
+    ],
+    "13_cron.py": [
+        "Europe/Berlin",
+        "  Sun 03:00 CEST is Sun 01:00 UTC",
+        "America/New_York",
+        "  Sun 02:30 EDT is Sun 06:30 UTC",
+        "it is delayed until 2026-03-27 08:00:00 UTC",
+        "report on Fri 09:00, 08:00 UTC",
+        "report on Mon 09:00, 07:00 UTC",
+        "2 reports, the next at Tue 09:00",
+    ],
 }
 """How the lines begin that an example has to print: a list in this order, a set in any; others may come between."""
 
