@@ -55,7 +55,7 @@ def _scrape(n: int) -> float:
 
     from rate_envelope_queue.integrations.prometheus import Exporter
 
-    registry = CollectorRegistry()
+    registry, text = CollectorRegistry(), b""
     with RateEnvelopeQueue("bench", workers=1) as queue:
         Exporter(queue, registry=registry)
         queue.send(*(plain() for _ in range(_DONE_BEFORE)))

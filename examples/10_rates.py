@@ -13,7 +13,7 @@ def paced() -> None:
     def deliver(ctx: Context, envelope: Envelope[str]) -> None:
         print(f"{envelope.payload} after {time.monotonic() - began:.1f} s")
 
-    with RateEnvelopeQueue("mails", workers=2, rates={"email": Rate(5)}) as queue:
+    with RateEnvelopeQueue("mails", workers=1, rates={"email": Rate(5)}) as queue:
         queue.send(*(Envelope(deliver, type="email", payload=f"email {number}") for number in (1, 2, 3)))
         queue.send(Envelope(deliver, type="report", payload="report"))
     # the end of the block drains: what is throttled is run at its pace
@@ -42,7 +42,7 @@ def two_at_once() -> None:
 
 def cooled() -> None:
     """The server asks for a pause: the whole type waits, and nothing counts as failed."""
-    was_told, everything_done = threading.Event(), threading.Barrier(3)
+    was_told, answered = threading.Event(), threading.Semaphore(0)
 
     def call(ctx: Context, envelope: Envelope[str]) -> None:
         if not was_told.is_set():
@@ -50,16 +50,17 @@ def cooled() -> None:
             print(f"{envelope.payload}: 429 Too Many Requests")
             raise RateLimited(retry_after=0.5)
         print(f"{envelope.payload}: 200 OK")
-        everything_done.wait(timeout=5)
+        answered.release()
 
-    with RateEnvelopeQueue("api", workers=2, rates={"api": "100/s"}) as queue:
+    with RateEnvelopeQueue("api", workers=1, rates={"api": "100/s"}) as queue:
         first, second = (Envelope(call, type="api", payload=path) for path in ("/users", "/orders"))
         queue.send(first)
         was_told.wait(timeout=5)
         queue.join()
         queue.send(second)
         print(f"/users: {queue.explain(first).reason.value}; /orders: {queue.explain(second).reason.value}")
-        everything_done.wait(timeout=5)
+        for _ in range(2):
+            answered.acquire(timeout=5)  # join alone would not wait for what is delayed
         queue.join()
         print(f"done: {queue.stats().done}, failed: {queue.stats().failed}")
 

@@ -585,3 +585,67 @@ def test_inside_the_loop_a_parent_may_be_cancelled_from_another_thread() -> None
         assert queue.state is QueueState.STOPPED
 
     run(main())
+
+
+def test_a_loop_that_closes_while_a_run_is_being_broken_off_ends_the_workers() -> None:
+    queue = AsyncRateEnvelopeQueue("q", workers=1)
+
+    async def main() -> None:
+        await queue.start()
+        envelope = Envelope(forever)
+        await queue.send(envelope)
+        while queue.stats().running == 0:
+            await asyncio.sleep(0)
+        queue.cancel(envelope)
+
+    asyncio.run(main())
+    assert queue.state is QueueState.STOPPED
+
+
+def test_a_loop_that_closes_while_a_sync_call_is_late_ends_the_workers() -> None:
+    queue = AsyncRateEnvelopeQueue("q", workers=1)
+    release = threading.Event()
+
+    async def main() -> None:
+        await queue.start()
+        await queue.send(Envelope(lambda ctx, envelope: release.wait(LIMIT), deadline=0.01))
+        while not any(worker.is_interrupted for worker in queue._pool.workers):
+            await asyncio.sleep(0.001)
+        asyncio.get_running_loop().call_later(0.05, release.set)
+
+    asyncio.run(main())
+    assert queue.state is QueueState.STOPPED
+
+
+def test_workers_that_are_cancelled_before_they_began_do_not_stay() -> None:
+    queue = AsyncRateEnvelopeQueue("q", workers=2)
+
+    async def main() -> None:
+        await queue.start()
+
+    asyncio.run(main())
+    assert queue.state is QueueState.STOPPED
+    assert not queue._pool.workers
+
+
+def test_the_deadline_holds_though_a_hook_within_it_was_broken_off() -> None:
+    async def main() -> None:
+        clock, failures = AsyncManualClock(), Failures()
+
+        def forgiving(inner: Any) -> Any:
+            async def call(ctx: Context, envelope: Envelope[Any]) -> None:
+                try:
+                    await inner(ctx, envelope)
+                except DeadlineExceeded:
+                    await asyncio.Event().wait()
+
+            return call
+
+        stamps = [forgiving, before_after_stamp(before=forever, budget=1)]
+        async with AsyncRateEnvelopeQueue("q", workers=1, clock=clock) as queue:
+            await queue.send(Envelope(noop, deadline=5, stamps=stamps, failure_hook=failures))
+            await clock.advance(6)
+            assert isinstance(failures[0], DeadlineExceeded)
+            assert queue.occupied == 0
+
+    run(main())

@@ -154,3 +154,24 @@ def test_a_queue_that_is_gone_no_longer_follows_the_clock() -> None:
     RateEnvelopeQueue("q", workers=1, clock=clock)
     assert not list(clock._queues)
     clock.advance(5)
+
+
+def test_what_came_due_on_the_manual_clock_can_be_sent_again_and_cancelled() -> None:
+    clock = ManualClock()
+    with RateEnvelopeQueue("q", workers=1, clock=clock) as queue:
+        envelope = Envelope(lambda ctx, e: None)
+        queue.send(envelope, delay=5)
+        queue.pause()
+        clock.advance(5)
+        queue.send(envelope)
+        assert queue.stats().ready == 1
+        assert queue.cancel(envelope)
+        stats = queue.stats()
+        assert (stats.ready, stats.running, stats.occupied) == (0, 0, 0)
+
+
+def test_a_sleep_of_nothing_ends_at_once() -> None:
+    async def main() -> None:
+        await asyncio.wait_for(AsyncManualClock().sleep(0), LIMIT)
+
+    asyncio.run(main())

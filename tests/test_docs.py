@@ -120,12 +120,13 @@ def test_every_page_is_in_the_index() -> None:
 def public_names() -> list[str]:
     owners = (Envelope, Context, RateEnvelopeQueue, AsyncRateEnvelopeQueue)
     members = {name for owner in owners for name in dir(owner) if not name.startswith("_")}
-    clocks = [name for name in vars(testing) if name.endswith("ManualClock")]
     values = (Stats, Metrics, HistogramSnapshot, Explanation)
     attributes = [field.name for value in values for field in fields(value)]
     constants = [constant.name for enum in (QueueState, Reason) for constant in enum]
     options = set(inspect.signature(RateEnvelopeQueue).parameters)
-    return sorted({*rate_envelope_queue.__all__, *members, *clocks, *attributes, *constants, *options})
+    return sorted(
+        {*rate_envelope_queue.__all__, *members, *testing.__all__, *attributes, *constants, *options}
+    )
 
 
 @pytest.mark.parametrize("name", public_names())

@@ -25,6 +25,7 @@ from rate_envelope_queue import (
     QueueState,
     QueueTerminatedError,
     RateEnvelopeQueue,
+    RateLimited,
     StopEnvelope,
     simple_drain_queue,
     simple_stop_queue,
@@ -405,3 +406,95 @@ def test_a_start_that_gets_no_thread_leaves_a_queue_that_can_be_started_again(
     assert queue.join(LIMIT)
     assert queue.stop(LIMIT)
     assert queue.stats().done == 1
+
+
+def test_a_run_that_succeeded_on_a_replaced_worker_is_settled() -> None:
+    clock, release, began = ManualClock(), threading.Event(), threading.Event()
+
+    def slow_report(ctx: Context, envelope: Envelope[Any]) -> None:
+        began.set()
+        release.wait(LIMIT)
+
+    with RateEnvelopeQueue("q", workers=1, clock=clock, replace_stuck=True) as queue:
+        queue.send(Envelope(lambda ctx, envelope: None, success_hook=slow_report))
+        assert began.wait(LIMIT)
+        clock.advance(5)
+        assert queue.stats().stuck == 1
+        release.set()
+        assert queue.join(LIMIT)
+        assert (queue.stats().done, queue.occupied, queue.stats().stuck) == (1, 0, 0)
+
+
+def test_a_call_that_returns_a_coroutine_has_failed(queue: RateEnvelopeQueue) -> None:
+    async def coroutine(ctx: Context, envelope: Envelope[Any]) -> None: ...
+
+    for options in ({}, {"deadline": 5}):
+        queue.send(Envelope(lambda ctx, envelope: coroutine(ctx, envelope), **options))  # type: ignore[arg-type]
+    assert queue.join(LIMIT)
+    assert queue.stats().failed == 2
+
+
+def test_submitted_work_that_is_rate_limited_runs_again_into_the_same_future() -> None:
+    clock, calls = ManualClock(), []
+
+    def limited() -> int:
+        calls.append(1)
+        if len(calls) == 1:
+            raise RateLimited(5)
+        return 42
+
+    with RateEnvelopeQueue("q", workers=1, clock=clock) as queue:
+        future = queue.submit(limited)
+        clock.advance(10)
+        assert future.result(LIMIT) == 42
+
+
+def test_a_future_cancelled_by_its_user_is_done_for_those_who_wait() -> None:
+    queue = RateEnvelopeQueue("q", workers=1)
+    future = queue.submit(int)
+    assert future.cancel()
+    queue.terminate()
+    assert concurrent.futures.wait([future], timeout=LIMIT).done == {future}
+
+
+def test_an_interrupt_from_the_keyboard_in_send_leaves_no_lock_held() -> None:
+    done = run_script("""
+        import signal
+        from rate_envelope_queue import Envelope, RateEnvelopeQueue
+        work = lambda ctx, envelope: None
+        for round in range(60):
+            queue = RateEnvelopeQueue("q", workers=1)
+            queue.start()
+            signal.setitimer(signal.ITIMER_REAL, 0.0005 + round * 0.00003)
+            signal.signal(signal.SIGALRM, signal.default_int_handler)
+            try:
+                while True:
+                    queue.send(Envelope(work))
+            except KeyboardInterrupt:
+                pass
+            assert queue.stop(10), round
+        print("all stopped")
+    """)
+    assert done.stdout == "all stopped\n", done.stderr
+
+
+def test_a_parent_cancelled_by_a_signal_handler_that_breaks_into_send_does_not_deadlock() -> None:
+    done = run_script("""
+        import signal
+        from rate_envelope_queue import Context, Envelope, RateEnvelopeQueue
+        work = lambda ctx, envelope: None
+        for round in range(40):
+            parent = Context()
+            queue = RateEnvelopeQueue("q", workers=1, parent=parent)
+            queue.start()
+            signal.signal(signal.SIGALRM, lambda *_: parent.cancel())
+            signal.setitimer(signal.ITIMER_REAL, 0.0005 + round * 0.00005)
+            try:
+                while True:
+                    queue.send(Envelope(work))
+            except RuntimeError:
+                pass
+            assert queue.stop(10), round
+        print("all stopped")
+    """)
+    assert done.stdout == "all stopped\n", done.stderr

@@ -8,7 +8,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from .core.pool import Worker
-from .errors import Cancelled
+from .errors import Cancelled, StopEnvelope, StopType
 from .futures import Work
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ class TaskWorker(Worker):
             raise self.explain(error, context) from None
         finally:
             self.limit_at = outer
+            self.queue._arm(outer)
             self.recover()
 
     def explain(self, error: BaseException, context: Context) -> BaseException:
@@ -89,11 +90,12 @@ class TaskWorker(Worker):
         return Cancelled("the run raised CancelledError").with_traceback(error.__traceback__)
 
     def recover(self) -> bool:
-        """Take our own cancellation back; was there one?"""
+        """Take our own cancellation back; was there one? If somebody else cancelled the task too, that stands."""
         if not self.is_interrupted:
             return False
         self.is_interrupted = False
-        self.task.uncancel()
+        if self.task.uncancel():
+            self.queue._lose(self)
         return True
 
 
@@ -115,7 +117,11 @@ class AsyncWork(Work):
     async def __call__(self, ctx: Context, envelope: Envelope[Any]) -> None:
         if self.future.done():
             return
-        # What it raises, and why it was broken off, the future is told by the failure hook.
-        result = await self.call(*self.args, **self.kwargs)
+        try:
+            result = await self.call(*self.args, **self.kwargs)
+        except (StopEnvelope, StopType) as stop:
+            self.future.set_exception(stop)
+            raise
+        # Of an error, and why it was broken off, the future is told by the failure hook.
         if not self.future.done():
             self.future.set_result(result)

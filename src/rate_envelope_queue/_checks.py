@@ -30,3 +30,14 @@ def duration(field: str, value: Seconds, *, positive: bool = False) -> float:
 def is_awaitable(value: object) -> bool:
     """Can it be awaited? (inspect's answer, at a fifth of the time for the usual None.)"""
     return value is not None and hasattr(value, "__await__")
+
+
+def refuse_awaitable(answer: object) -> None:
+    """TypeError if it would have to be awaited, which nobody does in a thread: the work would be lost."""
+    if is_awaitable(answer):
+        close = getattr(answer, "close", None)
+        if close is not None:
+            close()  # or else it warns that it was never awaited
+        raise TypeError(
+            f"a call in the thread queue returned {answer!r}: coroutines need AsyncRateEnvelopeQueue"
+        )

@@ -6,17 +6,20 @@ loop, where nothing else runs meanwhile, it is none. User code and logs run whil
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from contextvars import ContextVar
 from datetime import timedelta
+from functools import partial
 from typing import Any, Generic, Literal
 from weakref import WeakMethod
 
 from ._checks import Seconds, duration
-from ._judge import Judge, Judgement
+from ._judge import BROKEN, Judge, Judgement
+from ._log import describe, log
 from ._options import by_type, check_options, permits
 from .clock import Clock, SystemClock
 from .context import Context
@@ -46,8 +49,6 @@ SYSTEM_CLOCK = SystemClock()
 _WALL_DRIFT = 1.0  # seconds between wall and monotonic clock that are no setting of either
 INSURANCE = 10.0
 """Seconds after which a queue looks for work by itself, so that a lost wake-up cannot strand any."""
-TICK = 0.001
-"""Seconds within which alarms are one: a thousand envelopes that come due together cost one wake-up."""
 
 inside: ContextVar[object] = ContextVar("rate_envelope_queue.inside", default=None)
 """The queue whose envelope this code runs in."""
@@ -326,9 +327,9 @@ class Driver(ABC, Generic[W]):
         """The calls of a whole run, with the stamps around the innermost."""
         handling = run.envelope._handling or PLAIN
         stamps = self._stamps + handling.stamps
-        return steps(
-            run, handling, compose(stamps, invoke) if stamps else invoke, None, self._budget, self._now
-        )
+        if stamps:
+            invoke = partial(_call_stamped, stamps, invoke)
+        return steps(run, handling, invoke, None, self._budget, self._now)
 
     def _report(self, run: Run, error: BaseException | None) -> Iterator[Call]:
         """The calls that are left after a bare call of `invoke`."""
@@ -339,7 +340,13 @@ class Driver(ABC, Generic[W]):
         if outcome is SUCCEEDED and (run.envelope._handling or PLAIN).schedule is None:
             abandon(run.envelope)  # a stamp may have succeeded without the call
             return None
-        return self._judge.judge(run, outcome, self._core.beat(run.envelope))
+        try:
+            return self._judge.judge(run, outcome, self._core.beat(run.envelope))
+        except BaseException as error:
+            # A schedule, a log handler, …: whatever is wrong with it, the envelope is settled and the worker goes on.
+            with suppress(BaseException):
+                log(logging.ERROR, self._name, f"a run could not be judged: {describe(error)}", error)
+            return BROKEN
 
     def _let_go(self) -> None:
         """Cancel the futures of what was dropped, and tell who waits for room or quiet."""
@@ -385,6 +392,7 @@ class Driver(ABC, Generic[W]):
 
     def _hire_all(self) -> None:
         """* Start the workers, or none: what cannot start one (no more threads) leaves the queue stopping."""
+        self._pool.is_waking = False
         try:
             self._hire()
         except BaseException:
@@ -420,6 +428,7 @@ class Driver(ABC, Generic[W]):
         ring_all(rings)
         for envelope in unrun:
             abandon(envelope)
+            self._judge.forget(envelope)
         return unrun
 
     def _parent_cancelled(self) -> None:
@@ -475,7 +484,7 @@ class Driver(ABC, Generic[W]):
     def _next_alarm_at(self) -> float:
         """When something happens by itself; infinity if nothing will."""
         with self._lock:
-            return self._core.next_due
+            return self._core.next_change(self._now())
 
     @abstractmethod
     def _look(self) -> None:
@@ -501,6 +510,11 @@ class Driver(ABC, Generic[W]):
                 self._is_awaited = bool(self._all_waiters())
 
         return unwatch
+
+
+def _call_stamped(stamps: tuple[Stamp, ...], invoke: Invoker, ctx: Context, envelope: Envelope[Any]) -> Any:
+    """The call with its stamps, applied within the run, so that what they raise is the run's error."""
+    return compose(stamps, invoke)(ctx, envelope)
 
 
 def ring_all(rings: Iterable[Ring]) -> None:

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 Judgement = tuple[Verdict, float | None, Beat]
 """What follows a run, when it runs again, and what its schedule remembers."""
 
+FINISHED: Judgement = (VERDICTS[Ending.SUCCESS, Mode.ONCE, None], None, None)
+"""Of a one-off that succeeded."""
+BROKEN: Judgement = (VERDICTS[Ending.PANIC, Mode.ONCE, None], None, None)
+"""Of a run that could not be judged."""
 _ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)  # for schedules that do not ask
 
 
@@ -68,7 +72,7 @@ class Judge:
             due = now + outcome.error.retry_after
         else:
             abandon(envelope)
-        if due is None or not verdict.failed:
+        if due is None or verdict.done:
             self.forget(envelope)
         if outcome.error is not None or outcome.notes:
             log_outcome(self._queue, run, outcome, verdict)
@@ -77,7 +81,10 @@ class Judge:
     def forget(self, envelope: Envelope[Any]) -> None:
         """It succeeded, or is finished: its failures no longer count."""
         if self._mode is Mode.BACKOFF:
-            self._limiter.forget(identity_of(envelope))
+            try:
+                self._limiter.forget(identity_of(envelope))
+            except Exception as error:
+                log(logging.ERROR, self._queue, f"limiter raised in forget: {describe(error)}", error)
 
     def _backoff(self, envelope: Envelope[Any]) -> float:
         try:

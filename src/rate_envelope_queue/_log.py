@@ -31,7 +31,7 @@ def log(level: int, queue: str, text: str, error: BaseException | None = None) -
 
 def log_outcome(queue: str, run: Run, outcome: Outcome, verdict: Verdict) -> None:
     """Say how a run ended that was no plain success."""
-    name = f"envelope type={run.envelope.type!r} id={_line(repr(run.envelope.id))}"
+    name = f"envelope type={run.envelope.type!r} id={_shown(run.envelope.id)}"
     for note in outcome.notes:
         log(logging.WARNING, queue, f"{name}: {note.text}: {describe(note.error)}", note.error)
     error = outcome.error
@@ -56,9 +56,16 @@ def describe(error: BaseException) -> str:
     """The error in one line, whatever its `__str__` does."""
     try:
         text = _line(str(error))
-    except Exception:
+    except BaseException:
         text = "(its text could not be made)"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _shown(value: object) -> str:
+    try:
+        return _line(repr(value))
+    except BaseException:
+        return f"<{type(value).__name__} that cannot be shown>"
 
 
 def _line(text: str) -> str:

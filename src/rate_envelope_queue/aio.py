@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast, overload
 from ._aio_worker import AsyncWork, TaskWorker, capture
 from ._checks import Seconds, duration, is_awaitable
 from ._driver import INSURANCE, Driver, Ring, inside, ring_all
-from ._judge import Judgement
+from ._judge import FINISHED, Judgement
+from .core.lifecycle import QueueState
 from .core.run import SUCCEEDED, Run
-from .core.verdict import VERDICTS, Ending, Mode
 from .envelope import ASYNC, SPECIAL, Envelope, is_coroutine_function
-from .errors import BadFieldsError, QueueNotRunningError
+from .errors import BadFieldsError, QueueNotRunningError, QueueTerminatedError
 from .futures import submitted
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ T = TypeVar("T")
 _NO_DELAY = 0
 _TURN = 64
 """Envelopes a worker runs before it lets the loop do something else, even if none of them awaited."""
-_FINISHED: Judgement = (VERDICTS[Ending.SUCCESS, Mode.ONCE, None], None, None)
 _MANY_THREADS = 10_000  # Why: a thread is made only when none is idle, so the workers are the bound
 
 
@@ -75,8 +74,9 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
         if block:
             limit = None if timeout is None else duration("timeout", timeout)
             entries = self._entries(envelopes, delay)
-            if await self._wait(partial(self._try_send, entries), self._senders, limit):
-                return
+            if not await self._wait(partial(self._try_send, entries), self._senders, limit):
+                self._add(entries)
+            return
         self._send(envelopes, delay)
 
     def send_nowait(self, *envelopes: Envelope[Any], delay: Seconds = _NO_DELAY) -> None:
@@ -98,6 +98,8 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
 
     def send_threadsafe(self, *envelopes: Envelope[Any], delay: Seconds = _NO_DELAY) -> Future[None]:
         """`send` from another thread; the future has its outcome."""
+        if self.state is QueueState.TERMINATED:
+            raise QueueTerminatedError(f"queue {self._name!r} was terminated and takes no envelopes")
         if not self._pool.workers:
             raise QueueNotRunningError(f"queue {self._name!r} runs on no event loop: start it first")
         return asyncio.run_coroutine_threadsafe(self.send(*envelopes, delay=delay), self._loop)
@@ -193,7 +195,14 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
         name = f"{self._name}-worker-{len(self._pool.workers)}"
         worker.task = self._loop.create_task(self._work(worker), name=name)
         self._tasks.add(worker.task)
-        worker.task.add_done_callback(self._tasks.discard)
+        worker.task.add_done_callback(partial(self._see_off, worker))
+
+    def _see_off(self, worker: TaskWorker, task: asyncio.Task[None]) -> None:
+        """A worker's task has ended; if it did not say so itself (cancelled before it began), stop."""
+        self._tasks.discard(task)
+        if worker in self._pool.workers:
+            self._pool.workers.remove(worker)
+            self._lose(worker)
 
     def _closed(self) -> None:
         if self._alarm is not None:
@@ -283,6 +292,8 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
                 await self._breathe(me)
                 now = now_of()
             run = me.run = None if me.is_dismissed else core.take(now, run)
+            if run is None:
+                me.bell = self._loop.create_future()  # Why before it rests: from then on it may be rung
             stays = run is not None or self._rest(me)
             if pool.idle and not pool.is_waking:
                 self._wake()
@@ -313,14 +324,14 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
                     me.recover()
                     judged = await self._drive(me, run, self._report(run, None))
                 elif turn <= 0 or me.is_dismissed or (handling is not None and handling.schedule is not None):
-                    judged = self._judged(run, SUCCEEDED) or _FINISHED
+                    judged = self._judged(run, SUCCEEDED) or FINISHED
 
     async def _sleep(self, me: TaskWorker) -> bool:
         """Until it is woken to work (True) or sent home."""
-        me.bell = self._loop.create_future()
         try:
             await me.bell
         except asyncio.CancelledError:
+            self._pool.is_waking = False
             self._lose(me)
             return me in self._pool.workers
         self._pool.is_waking = False
@@ -343,7 +354,7 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
                 run.answer = result
             except BaseException as error:
                 run.raised = error
-        return self._judged(run, run.outcome) or _FINISHED
+        return self._judged(run, run.outcome) or FINISHED
 
     def _innermost(self, envelope: Envelope[Any]) -> Invoker:
         """The call that the stamps surround: it returns an awaitable, also for a sync `invoke`."""
@@ -375,7 +386,7 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
         """A call in a thread cannot be broken off: replace its worker if it overruns, and pass on who else cancelled it."""
         task = asyncio.current_task()
         for worker in self._pool.workers:
-            if worker.task is task and worker.is_interrupted:
+            if worker.task is task and worker.is_interrupted and task.cancelling() == 1:
                 if self._replace_stuck and worker.run is not None and worker.run._until <= self._now():
                     worker.is_stuck = worker.is_dismissed = True
                     self._hire_one()

@@ -7,7 +7,7 @@ which keeps it small and lets a worker see at a glance that there is nothing to 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -122,6 +122,8 @@ class Envelope(Generic[P]):
             for name, hook in named:
                 if hook is not None and is_coroutine_function(name, hook):
                     self._lane |= ASYNC
+                    # Why: the shortest way takes ASYNC to mean that invoke is.
+                    self._handling = replace(self._handling, is_staged=True)
 
     @property
     def invoke(self) -> Callable[[Context, Envelope[P]], Any]:

@@ -48,7 +48,7 @@ _TEXTS = {
     Reason.NOT_STARTED: "it is ready, and the queue does not run: start() it",
     Reason.DELAYED: "it is delayed until {until}, for {wait:.3f} s",
     Reason.PAUSED: "it is ready, and the queue is paused: resume() it",
-    Reason.THROTTLED: "it is ready, and throttled by a rate until {until}, for {wait:.3f} s",
+    Reason.THROTTLED: "it is ready, and held back by a rate or a cooling until {until}, for {wait:.3f} s",
     Reason.CONCURRENCY: "it is ready, and as many of its type run as may: {holders}",
     Reason.POSITION: "it is ready, at position {position}",
 }

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from .decision import Decision, drop
 from .envelope import ASYNC, Envelope, Handling
+from .errors import Cancelled, RateLimited
 
 if TYPE_CHECKING:
     from .context import Context
@@ -97,10 +98,12 @@ class ThreadWork(Work):
 
     def __call__(self, ctx: Context, envelope: Envelope[Any]) -> None:
         future = self.future
-        if not future.set_running_or_notify_cancel():
+        if not future.running() and not future.set_running_or_notify_cancel():
             return
         try:
             result = self.call(*self.args, **self.kwargs)
+        except RateLimited:
+            raise  # it will be called again
         except BaseException as error:
             future.set_exception(error)
             raise
@@ -110,10 +113,13 @@ class ThreadWork(Work):
 def abandon(envelope: Envelope[Any]) -> None:
     """Cancel the future of an envelope that will not run (again), if it has one that waits."""
     work: object = envelope._invoke
-    if isinstance(work, Work) and not work.future.done():
-        work.future.cancel()
-        if isinstance(work.future, Future):
-            work.future.set_running_or_notify_cancel()  # tells who waits for it
+    if not isinstance(work, Work):
+        return
+    future = work.future
+    if not future.done() and not future.cancel():
+        future.set_exception(Cancelled("the call was given up"))  # it runs, or waits to run again
+    if isinstance(future, Future) and future._state == "CANCELLED":
+        future.set_running_or_notify_cancel()  # tells who waits for it
 
 
 def _tell_future(ctx: Context, envelope: Envelope[Any], error: BaseException) -> Decision:

@@ -94,9 +94,9 @@ class _Manual:
 
     def wait(self, bell: Bell, until: float, at_most: float = inf, who: object = None) -> bool:
         """Block this thread until the bell rings (True), the clock is moved there, or so many real seconds are over."""
-        if until <= self._instant:
-            return False
         with self._lock:
+            if until <= self._instant:
+                return False
             self._sleepers[bell.ring] = (until, who)
         self._ring()
         rang = bell.wait(at_most)
@@ -120,10 +120,12 @@ class _Manual:
                 next_at = self._next_at()
                 if next_at > target:
                     break
-                self._instant = max(self._instant, next_at)
+                with self._lock:
+                    self._instant = float(max(self._instant, next_at))
                 self._stragglers = {run for run in self._stragglers if _deadline_of(run) > self._instant}
                 self._fire()
-            self._instant = target
+            with self._lock:
+                self._instant = target
         finally:
             self._stragglers &= self._busy()
             for unwatch in undo:
@@ -203,8 +205,10 @@ class AsyncManualClock(_Manual):
     async def sleep(self, seconds: Seconds) -> None:
         """Wait for the clock in a coroutine."""
         until = self._instant + duration("seconds", seconds)
-        loop = asyncio.get_running_loop()
-        woken = loop.create_future()
+        if until <= self._instant:
+            await asyncio.sleep(0)
+            return
+        woken = asyncio.get_running_loop().create_future()
 
         def ring() -> None:
             if not woken.done():

@@ -16,8 +16,9 @@ from math import inf
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
-from ._checks import Seconds, duration
+from ._checks import Seconds, duration, refuse_awaitable
 from ._driver import INSURANCE, Driver, Ring, inside, ring_all
+from ._judge import FINISHED, Judgement
 from .clock import Bell
 from .core.lifecycle import QueueState
 from .core.pool import Worker
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from types import FrameType
 
-    from ._judge import Judgement
     from .core.run import Call
 
 P = ParamSpec("P")
@@ -38,6 +38,8 @@ T = TypeVar("T")
 
 _NO_DELAY = 0
 _SPINS = 1000
+_NEXT_TRY = 1.0
+"""Seconds until a replacement is tried again that could not be hired."""
 
 
 class _Worker(Worker):
@@ -84,9 +86,10 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
                     return  # it waits already: nothing changes, so no lock is needed
                 else:
                     wait = 0
-                if not self._lock.acquire(False):
-                    self._contend()
-                try:
+                if self._lock.locked():
+                    self._step_aside()
+                # Why `with`, which costs more: a KeyboardInterrupt between an acquire and its try would keep the lock.
+                with self._lock:
                     now = self._now()
                     if wait:
                         core.delay_one(envelope, now, now + wait)
@@ -96,8 +99,6 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
                         core.add_one(envelope, now)
                         if self._pool.idle and not self._pool.is_waking:
                             self._wake()
-                finally:
-                    self._lock.release()
                 return
         limit = None if timeout is None else duration("timeout", timeout)
         entries = self._entries(envelopes, delay)
@@ -179,18 +180,16 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
             sleeping.close()
         return True
 
-    def _contend(self) -> None:
-        """Get the lock when it is held: let the holder run rather than queue up behind it.
+    def _step_aside(self) -> None:
+        """Let the holder of the lock run, rather than queue up behind it.
 
         Why: a thread that is handed the lock while it waits for the interpreter makes all others block on
         it, and such a convoy never dissolves.
         """
-        acquire = self._lock.acquire
         for _ in range(_SPINS):
             sleep(0)
-            if acquire(False):
+            if not self._lock.locked():
                 return
-        acquire()
 
     def _set_alarm(self) -> None:
         if self._core.next_due < self._alarm_at:
@@ -241,6 +240,12 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
         self._keeper_bell.ring()
         return True
 
+    def _parent_cancelled(self) -> None:
+        if not self._breaks_into_itself():
+            super()._parent_cancelled()
+        elif not self._leave_to_the_keeper(super()._parent_cancelled):
+            threading.Thread(target=super()._parent_cancelled, name=f"{self._name}-cancel").start()
+
     # The threads
 
     def _work(self, me: _Worker) -> None:
@@ -255,12 +260,12 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
         envelope: Envelope[Any] | None
         is_fresh = True  # has it run something since it last found nothing?
         while True:
-            if not lock.acquire(False):
-                self._contend()
+            while not lock.acquire(False):
+                self._step_aside()
             try:
                 now = now_of()
-                if judged is not None and run is not None:
-                    core.settle(run, *judged, now)
+                if run is not None and (judged is not None or me.is_dismissed):
+                    core.settle(run, *(judged or FINISHED), now)
                     run = judged = None
                 run = me.run = None if me.is_dismissed else core.take(now, run)
                 has_news = run is None or pool.idle or self._is_awaited or core.leavers
@@ -293,13 +298,15 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
                 continue
             # Why apart: a bare call needs no generator, and most envelopes are no more.
             try:
-                envelope._invoke(run, envelope)
+                answer = envelope._invoke(run, envelope)
+                if answer is not None:
+                    refuse_awaitable(answer)
             except BaseException as error:
                 judged = self._drive(run, self._report(run, error))
             else:
                 if run._cancelled is not None:
                     judged = self._drive(run, self._report(run, None))
-                elif me.is_dismissed or (handling is not None and handling.schedule is not None):
+                elif handling is not None and handling.schedule is not None:
                     judged = self._judged(run, SUCCEEDED)
         if self._terminates_at_end and self._core.state is QueueState.STOPPED:
             self._begin_terminate()
@@ -318,6 +325,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
                 self._keeper_bell.ring()
             try:
                 run.answer = function(*args)
+                refuse_awaitable(run.answer)
             except BaseException as error:
                 run.raised = error
         return self._judged(run, run.outcome)
@@ -364,8 +372,11 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
             if limit > now:
                 next_limit = min(next_limit, limit)
                 continue
+            try:
+                self._hire_one()
+            except RuntimeError:
+                return now + _NEXT_TRY  # no thread is to be had now
             worker.is_stuck = worker.is_dismissed = True
-            self._hire_one()
         return next_limit
 
 
@@ -384,7 +395,8 @@ def _limit_of(run: Run | None) -> float:
     """When a run is overdue: by its deadline, or by the budget of the hook that reports it."""
     if run is None:
         return inf
-    return run._until if run.report is None else run.report._until
+    report = run.report  # Why once: its worker may take it away meanwhile
+    return run._until if report is None else report._until
 
 
 # The calls that may hold the lock when a signal breaks into the main thread.

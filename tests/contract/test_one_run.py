@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rate_envelope_queue import (
+    BadFieldsError,
     Cancelled,
     Context,
     DeadlineExceeded,
@@ -290,8 +291,6 @@ def test_every_failure_leaves_one_line_in_the_log(
 
 
 def test_a_hook_may_be_a_coroutine_function_in_asyncio_only(driver: Driver) -> None:
-    from rate_envelope_queue import BadFieldsError
-
     async def hook(ctx: Context, envelope: Envelope[Any]) -> None:
         called.append(ctx.attempt)
 
@@ -638,3 +637,86 @@ def test_an_envelope_may_send_others_and_itself(driver: Driver) -> None:
     if not driver.is_async:
         assert queue.join(LIMIT)
         assert len(runs) == 3
+
+
+# Whatever user code does, the envelope is settled and the worker goes on
+
+
+class Unshowable:
+    def __repr__(self) -> str:
+        raise SystemExit("no repr")
+
+
+class RaisesExitAsText(Exception):
+    def __str__(self) -> str:
+        raise SystemExit("no text")
+
+
+def test_a_stamp_that_raises_when_it_is_applied_fails_the_run(driver: Driver) -> None:
+    def bad(inner: Any) -> Any:
+        raise ValueError("not applicable")
+
+    diary = Diary()
+    queue = driver.queue()
+    queue.send(driver.envelope(stamps=[bad], failure_hook=diary.failure))
+    assert queue.join(LIMIT)
+    assert isinstance(diary.errors[0], ValueError)
+
+
+@pytest.mark.parametrize("id", [1, Unshowable()])
+@pytest.mark.parametrize("error", [ValueError(), RaisesExitAsText()])
+def test_what_cannot_be_shown_in_the_log_is_settled_all_the_same(
+    driver: Driver, id: object, error: Exception
+) -> None:
+    queue = driver.queue()
+    queue.send(driver.envelope(_raise(error), id=id))
+    assert queue.join(LIMIT)
+    queue.send(driver.envelope())
+    assert queue.join(LIMIT)
+    assert (queue.stats().failed, queue.stats().done, queue.occupied) == (1, 1, 0)
+
+
+def test_a_schedule_or_limiter_that_raises_ends_the_envelope_and_not_the_worker(driver: Driver) -> None:
+    class Broken:
+        interval = 0.0
+        follows_wall = False
+
+        def first_due(self, now: float, wall: object) -> tuple[float, None]:
+            return now, None
+
+        def next_due(self, now: float, wall: object, beat: object) -> tuple[float, None]:
+            raise RuntimeError("no next time")
+
+        def when(self, item: object) -> float:
+            return 1.0
+
+        def forget(self, item: object) -> None:
+            raise RuntimeError("cannot forget")
+
+        def retries(self, item: object) -> int:
+            return 0
+
+    queue = driver.queue(on_periodic_error="backoff", limiter=Broken())
+    queue.send(driver.envelope(schedule=Broken()), driver.envelope(_raise(ValueError())))
+    assert queue.join(LIMIT)
+    queue.send(driver.envelope())
+    assert queue.join(LIMIT)
+    assert queue.occupied == 0
+
+
+def test_a_sync_invoke_may_have_a_coroutine_for_a_failure_hook_only(driver: Driver) -> None:
+    threads: list[threading.Thread] = []
+
+    async def on_failure(ctx: Context, envelope: Envelope[Any], error: Exception) -> None: ...
+
+    queue = driver.queue()
+    invoke = lambda ctx, envelope: threads.append(threading.current_thread())  # noqa: E731
+    envelope = Envelope(invoke, failure_hook=on_failure)
+    if not driver.is_async:
+        with pytest.raises(BadFieldsError, match="failure_hook="):
+            queue.send(envelope)
+        return
+    queue.send(envelope)
+    assert queue.join(LIMIT)
+    assert queue.stats().done == 1
+    assert threads[0].name.startswith("q-thread")

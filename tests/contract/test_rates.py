@@ -346,3 +346,44 @@ def test_a_rate_may_be_a_text(text: str, rate: Rate) -> None:
 def test_a_wrong_rate_is_refused_by_name(wrong: dict[str, Any], field: str) -> None:
     with pytest.raises(BadFieldsError, match=field):
         Rate(**wrong)
+
+
+def test_thousands_at_a_high_rate_all_start(driver: Driver) -> None:
+    """A gate that opens between a look and the next must not lose a worker."""
+    queue = driver.queue(workers=2, rate=Rate(20_000, burst=1), clock=SystemClock())
+    queue.send(*[driver.envelope() for _ in range(600)])
+    assert queue.join(LIMIT)
+    assert queue.stats().done == 600
+
+
+def test_advance_goes_on_though_all_workers_wait_for_the_clock_and_a_gate_is_open(driver: Driver) -> None:
+    queue = driver.queue(workers=1, rate="10/s")
+    queue.send(driver.envelope(lambda ctx, envelope: ctx.wait(10)), driver.envelope())
+    driver.advance(20)
+    assert queue.stats().done == 2
+
+
+def test_attempts_go_on_over_a_rate_limited_run(driver: Driver) -> None:
+    from rate_envelope_queue import retry_after
+
+    attempts: list[int] = []
+    raises = iter([ValueError(), ValueError(), RateLimited(3), ValueError()])
+
+    def work(ctx: Context, envelope: Envelope[Any]) -> None:
+        attempts.append(ctx.attempt)
+        for error in raises:
+            raise error
+
+    queue = driver.queue()
+    queue.send(driver.envelope(work, failure_hook=lambda ctx, envelope, error: retry_after(1)))
+    driver.advance(30)
+    assert attempts == [1, 2, 3, 3, 4]
+
+
+def test_throttled_types_start_in_order_of_arrival(driver: Driver) -> None:
+    starts: list[Any] = []
+    kinds = [f"t{i}" for i in range(8)]
+    queue = driver.queue(workers=1, rates=dict.fromkeys(kinds, "1/s"))
+    queue.send(*[noting(driver, starts, type=kind) for kind in kinds for _ in range(2)])
+    driver.advance(5)
+    assert [kind for kind, at in starts if at == 1] == kinds

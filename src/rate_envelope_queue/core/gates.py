@@ -93,7 +93,9 @@ class Gates:
         self._whole = Gate(rate)
         limited = {**rates, **concurrency}
         self._by_type = {name: Gate(rates.get(name), concurrency.get(name)) for name in limited}
-        self._held: set[Gate] = set()  # those that somebody waits for
+        self._held: dict[
+            Gate, None
+        ] = {}  # those that somebody waits for, in the order in which they were shut
         self._look_at = inf  # no gate that somebody waits for opens before
         self.throttled = 0
 
@@ -178,13 +180,13 @@ class Gates:
 
     def _hold(self, gate: Gate, envelope: Envelope[Any]) -> None:
         gate.line.append(envelope)
-        self._held.add(gate)
+        self._held[gate] = None
         self._look_at = min(self._look_at, gate.opens_at)
         self.throttled += 1
 
     def _look(self) -> None:
         """See which gates somebody waits for, and when the first of them opens."""
-        self._held = {gate for gate in self._held if gate.line}
+        self._held = {gate: None for gate in self._held if gate.line}
         self._look_at = min((gate.opens_at for gate in self._held), default=inf)
 
     def _rank(self, line: Line) -> tuple[int, float]:

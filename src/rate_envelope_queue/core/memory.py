@@ -33,6 +33,11 @@ class Memories(dict["Hashable", Memory]):
         """What the schedule remembers."""
         return self.get(identity, _NOTHING).beat
 
+    def waits_for_beat(self, identity: Hashable, until: object) -> bool:
+        """Is that the instant of its beat?"""
+        beat = self.beat(identity)
+        return isinstance(beat, tuple) and beat[1] == until
+
     def keep_beat(self, identity: Hashable, beat: Beat, *, failed: bool | None = False) -> None:
         """After a run, or (failed=None) apart from one: remember the beat, and count or forget the failures."""
         before = self.get(identity, _NOTHING)

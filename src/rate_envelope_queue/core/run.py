@@ -75,8 +75,9 @@ class Run(Context):
     def cancel(self, reason: str = "the context was cancelled") -> None:
         """Be done from now on; so is a hook that reports this run right now."""
         super().cancel(reason)
-        if self.report is not None:
-            self.report.cancel(reason)
+        report = self.report  # Why once: its worker may take it away meanwhile
+        if report is not None:
+            report.cancel(reason)
         if self.worker is not None:
             self.worker.interrupt(self)
 

@@ -128,6 +128,13 @@ class WorkQueue(Tally):
         """The gates it has to pass."""
         return [] if self._gates is None else self._gates.of(envelope._type)
 
+    def next_change(self, now: float) -> float:
+        """When something happens by itself after now; what may start already waits only for a worker."""
+        next_due = float(self.next_due)
+        if next_due > now:
+            return next_due
+        return float(self._agenda.next_at) if self.state is QueueState.RUNNING else inf
+
     def runs(self) -> list[Run]:
         """What runs right now."""
         return [place for place in self._places.values() if isinstance(place, Run)]
@@ -389,6 +396,7 @@ class WorkQueue(Tally):
         is_over = envelope._type in self.blacklist or run.is_given_up or self.state is QueueState.TERMINATED
         if due is not None and is_over:
             self.dropped += self.state is not QueueState.TERMINATED
+            self.leavers.append(envelope)
             due = None
         if again is not None and again[0]._type in self.blacklist:
             self.dropped += 1
@@ -398,7 +406,7 @@ class WorkQueue(Tally):
             self._memories.forget(identity)
         else:
             self.retried += verdict.retried
-            self._memories.keep_beat(identity, beat, failed=bool(verdict.failed))
+            self._memories.keep_beat(identity, beat, failed=None if verdict.cools else bool(verdict.failed))
         self.promote(now)
         if again is None and due is None:
             del self._places[identity]
@@ -442,8 +450,14 @@ class WorkQueue(Tally):
         return self._memories.beat(identity_of(envelope))
 
     def waiting_for_wall(self) -> list[Envelope[Any]]:
-        """What is delayed until a time of day."""
-        return [envelope for envelope in self._agenda if envelope.schedule and envelope.schedule.follows_wall]
+        """What is delayed until a time of day, and not for a retry."""
+        return [
+            envelope
+            for envelope in self._agenda
+            if envelope.schedule is not None
+            and envelope.schedule.follows_wall
+            and self._memories.waits_for_beat(identity_of(envelope), self._places[identity_of(envelope)])
+        ]
 
     def move(self, envelope: Envelope[Any], due: float, beat: Beat) -> None:
         """Have a delayed envelope wait until another instant."""
