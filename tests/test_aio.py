@@ -495,9 +495,9 @@ def test_cancellation_at_every_await_of_a_call_loses_nothing(what: str) -> None:
                 "start": queue.start,
             }
             await _cancel_after(turns, calls[what])
-            assert not queue._senders
-            assert not queue._joiners
-            assert not queue._enders
+            assert not queue._waiters.senders
+            assert not queue._waiters.joiners
+            assert not queue._waiters.enders
             gate.set()
             await queue.start()
             assert await queue.join()

@@ -231,9 +231,6 @@ def test_rates_and_concurrency_agree_with_the_naive_model(
 # A real queue
 
 
-@pytest.mark.xfail(
-    run=False, reason="ManualClock.advance never ends while a rate has let in more than workers are free"
-)
 def test_a_real_queue_starts_its_envelopes_when_the_simulation_says() -> None:
     """The same trace, on threads and a manual clock."""
     rng = random.Random(11)
@@ -296,7 +293,6 @@ def test_a_throttled_type_does_not_hold_up_another() -> None:
     assert {type: waits.max for type, waits in result.waits_by_type.items()} == {"fast": 0, "slow": 60}
 
 
-@pytest.mark.xfail(strict=True, reason="core.gates does not keep the order of arrival between two types")
 def test_throttled_types_start_in_order_of_arrival_when_their_gates_open_together() -> None:
     """One worker is free when six gates open at once; all six have waited equally long."""
     types = ["b", "f", "a", "e", "d", "c"]

@@ -21,6 +21,7 @@ from ._checks import Seconds, duration
 from ._judge import BROKEN, Judge, Judgement
 from ._log import describe, log
 from ._options import by_type, check_options, permits
+from ._waiters import Ring, Waiters, ring_all
 from .clock import Clock, SystemClock
 from .context import Context
 from .core.explain import explain
@@ -41,8 +42,6 @@ from .stats import Stats
 
 StopMode = Literal["drain", "stop"]
 OnPeriodicError = Literal["interval", "backoff"]
-Ring = Callable[[], object]
-"""Wakes somebody who waits; may be called without need."""
 
 DEFAULT_BUDGET = HookBudget()
 SYSTEM_CLOCK = SystemClock()
@@ -104,11 +103,7 @@ class Driver(ABC, Generic[W]):
         self._places = self._core._places
         self._pool: Pool[W] = Pool(self._core)
         self._starts = 0
-        self._senders: deque[Ring] = deque()  # wait for room; the first has the next turn
-        self._joiners: deque[Ring] = deque()  # wait until nothing is ready or running
-        self._enders: deque[Ring] = deque()  # wait until the workers have ended
-        self._watchers: deque[Ring] = deque()  # want to know of every change
-        self._is_awaited = False  # is anybody in one of these?
+        self._waiters = Waiters()
         if hasattr(clock, "attach"):
             clock.attach(self)
         self._wall_offset = clock.wall().timestamp() - clock.now()
@@ -311,7 +306,7 @@ class Driver(ABC, Generic[W]):
             if error.needed > error.capacity:
                 raise
             return False
-        if self._senders[0] is not ring:
+        if self._waiters.senders[0] is not ring:
             return False
         self._add(entries)
         return True
@@ -408,7 +403,7 @@ class Driver(ABC, Generic[W]):
             self._core.stop(event, drains=drains, keeps=keeps, now=self._now())
             runs = self._core.runs() if event is Event.PARENT_CANCELLED else []
             self._dismiss()
-            rings = self._all_waiters()
+            rings = self._waiters.everybody()
         ring_all(rings)
         for run in runs:
             run.cancel("the parent context was cancelled")
@@ -420,7 +415,7 @@ class Driver(ABC, Generic[W]):
             unrun = self._core.terminate()
             runs = self._core.runs()
             self._dismiss()
-            rings = self._all_waiters()
+            rings = self._waiters.everybody()
         if self._parent is not None:
             self._parent._unsubscribe(self._on_cancel)
         for run in runs:
@@ -441,12 +436,11 @@ class Driver(ABC, Generic[W]):
     # Waiting, for both queues: one sleeps between two steps, the other awaits
 
     def _waiting_for(
-        self, attempt: Callable[[Ring], bool], waiters: deque[Ring], ring: Ring
+        self, attempt: Callable[[Ring], bool], line: deque[Ring], ring: Ring
     ) -> Generator[None, None, None]:
         """Yield, to be resumed after a ring, until the attempt (made with the lock held) succeeds."""
         with self._lock:
-            waiters.append(ring)
-            self._is_awaited = True
+            self._waiters.add(line, ring)
         try:
             while True:
                 with self._lock:
@@ -455,29 +449,17 @@ class Driver(ABC, Generic[W]):
                 yield
         finally:
             with self._lock:
-                waiters.remove(ring)
-                self._is_awaited = bool(self._all_waiters())
+                self._waiters.remove(line, ring)
                 rings = self._changed()
             ring_all(rings)
 
     def _changed(self) -> list[Ring]:
-        """* Who is to be told of a change: the first who waits for room, all who wait for quiet or the end."""
-        rings = [*self._watchers]
-        if self._senders:
-            rings.append(self._senders[0])
-        if self._joiners and self._is_quiet():
-            rings += self._joiners
-        if self._enders and not self._pool.workers:
-            rings += self._enders
-        return rings
+        """* Who is to be told of a change."""
+        return self._waiters.concerned(is_quiet=self._is_quiet, has_ended=not self._pool.workers)
 
     def _is_quiet(self, _: Ring | None = None) -> bool:
         """* Is nothing ready or running?"""
         return self._core.ready == 0 and self._core.running == 0
-
-    def _all_waiters(self) -> list[Ring]:
-        """* Everybody who waits for anything."""
-        return [*self._senders, *self._joiners, *self._enders, *self._watchers]
 
     # For a clock that is moved by hand
 
@@ -501,13 +483,11 @@ class Driver(ABC, Generic[W]):
     def _watch(self, ring: Ring) -> Callable[[], None]:
         """Ring at each change, until the returned function is called."""
         with self._lock:
-            self._watchers.append(ring)
-            self._is_awaited = True
+            self._waiters.add(self._waiters.watchers, ring)
 
         def unwatch() -> None:
             with self._lock:
-                self._watchers.remove(ring)
-                self._is_awaited = bool(self._all_waiters())
+                self._waiters.remove(self._waiters.watchers, ring)
 
         return unwatch
 
@@ -515,12 +495,6 @@ class Driver(ABC, Generic[W]):
 def _call_stamped(stamps: tuple[Stamp, ...], invoke: Invoker, ctx: Context, envelope: Envelope[Any]) -> Any:
     """The call with its stamps, applied within the run, so that what they raise is the run's error."""
     return compose(stamps, invoke)(ctx, envelope)
-
-
-def ring_all(rings: Iterable[Ring]) -> None:
-    """Wake them; called when the lock is not held."""
-    for ring in rings:
-        ring()
 
 
 def _check_envelope(envelope: object) -> None:

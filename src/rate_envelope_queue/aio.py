@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast, overload
 
 from ._aio_worker import AsyncWork, TaskWorker, capture
 from ._checks import Seconds, duration, is_awaitable
-from ._driver import INSURANCE, Driver, Ring, inside, ring_all
+from ._driver import INSURANCE, Driver, inside
 from ._judge import FINISHED, Judgement
+from ._waiters import Ring, ring_all
 from .core.lifecycle import QueueState
 from .core.run import SUCCEEDED, Run
 from .envelope import ASYNC, SPECIAL, Envelope, is_coroutine_function
@@ -61,7 +62,7 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
 
     async def start(self) -> None:
         """Start the workers; what was sent before runs first, in order. A running queue goes on as it is."""
-        await self._wait(self._try_start, self._enders, None)
+        await self._wait(self._try_start, self._waiters.enders, None)
 
     async def send(
         self,
@@ -74,7 +75,7 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
         if block:
             limit = None if timeout is None else duration("timeout", timeout)
             entries = self._entries(envelopes, delay)
-            if not await self._wait(partial(self._try_send, entries), self._senders, limit):
+            if not await self._wait(partial(self._try_send, entries), self._waiters.senders, limit):
                 self._add(entries)
             return
         self._send(envelopes, delay)
@@ -116,7 +117,7 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
         if inside.get() is self:
             return False
         ended = await self._wait(
-            partial(self._has_ended, starts), self._enders, limit if self._waiting else 0
+            partial(self._has_ended, starts), self._waiters.enders, limit if self._waiting else 0
         )
         if ended and self._waiting and tasks:
             await asyncio.wait(tasks)  # they have nothing left to do but to end
@@ -131,7 +132,7 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
         if inside.get() is self:
             raise RuntimeError("join() from inside an envelope would wait for itself")
         limit = None if timeout is None else duration("timeout", timeout)
-        return await self._wait(self._is_quiet, self._joiners, limit)
+        return await self._wait(self._is_quiet, self._waiters.joiners, limit)
 
     @overload
     def submit(
@@ -274,7 +275,7 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
         """A worker: settle, take and run, until there is nothing left to take and the queue stops."""
         inside.set(self)
         core, pool, now_of = self._core, self._pool, self._now
-        has_stamps = bool(self._stamps)
+        waiters, has_stamps = self._waiters, bool(self._stamps)
         run: Run | None = None
         judged: Judgement | None = None
         envelope: Envelope[Any] | None
@@ -297,7 +298,7 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
             stays = run is not None or self._rest(me)
             if pool.idle and not pool.is_waking:
                 self._wake()
-            if self._is_awaited and (run is None or self._senders or self._watchers):
+            if waiters.there_are and (run is None or waiters.senders or waiters.watchers):
                 ring_all(self._changed())
             if run is None:
                 envelope = handling = None  # Why: who sleeps must not keep the last one alive

@@ -17,8 +17,9 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from ._checks import Seconds, duration, refuse_awaitable
-from ._driver import INSURANCE, Driver, Ring, inside, ring_all
+from ._driver import INSURANCE, Driver, inside
 from ._judge import FINISHED, Judgement
+from ._waiters import Ring, ring_all
 from .clock import Bell
 from .core.lifecycle import QueueState
 from .core.pool import Worker
@@ -66,7 +67,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
 
     def start(self) -> None:
         """Start the workers; what was sent before runs first, in order. A running queue goes on as it is."""
-        self._wait(self._try_start, self._enders, None)
+        self._wait(self._try_start, self._waiters.enders, None)
 
     def send(
         self,
@@ -102,7 +103,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
                 return
         limit = None if timeout is None else duration("timeout", timeout)
         entries = self._entries(envelopes, delay)
-        if block and self._wait(partial(self._try_send, entries), self._senders, limit):
+        if block and self._wait(partial(self._try_send, entries), self._waiters.senders, limit):
             return
         with self._lock:
             self._add(entries)
@@ -130,7 +131,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
         if inside.get() is self:
             raise RuntimeError("join() from inside an envelope would wait for itself")
         limit = None if timeout is None else duration("timeout", timeout)
-        return self._wait(self._is_quiet, self._joiners, limit)
+        return self._wait(self._is_quiet, self._waiters.joiners, limit)
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Run `fn(*args, **kwargs)` in the queue; its result is the future's."""
@@ -220,7 +221,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
         starts = self._begin_stop(drains=drains, keeps=keeps)
         if inside.get() is self:
             return False
-        return self._wait(partial(self._has_ended, starts), self._enders, timeout if waits else 0)
+        return self._wait(partial(self._has_ended, starts), self._waiters.enders, timeout if waits else 0)
 
     def _breaks_into_itself(self) -> bool:
         """Is this a signal handler that interrupted a call of this queue, which may hold the lock?"""
@@ -254,7 +255,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
         core, pool, lock, now_of = self._core, self._pool, self._lock, self._now
         rings: Sequence[Ring] = ()
         stays = True
-        has_stamps = bool(self._stamps)
+        waiters, has_stamps = self._waiters, bool(self._stamps)
         run: Run | None = None
         judged: Judgement | None = None
         envelope: Envelope[Any] | None
@@ -268,14 +269,14 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
                     core.settle(run, *(judged or FINISHED), now)
                     run = judged = None
                 run = me.run = None if me.is_dismissed else core.take(now, run)
-                has_news = run is None or pool.idle or self._is_awaited or core.leavers
+                has_news = run is None or pool.idle or waiters.there_are or core.leavers
                 if has_news:
                     # Why not at once: whoever sends needs the interpreter, and has more to send. To let it go on is
                     # far cheaper than to fall asleep and be woken.
                     stays = run is not None or (is_fresh and not me.is_dismissed) or self._rest(me)
                     if pool.idle and not pool.is_waking:
                         self._wake()
-                    rings = self._changed() if run is None or self._senders or self._watchers else ()
+                    rings = self._changed() if run is None or waiters.senders or waiters.watchers else ()
             finally:
                 lock.release()
             if has_news:

@@ -270,7 +270,7 @@ def test_a_stop_ends_a_blocking_send(driver: Driver, gate: Gate, end: str, error
 
     sender = threading.Thread(target=send)
     sender.start()
-    while not queue._senders:  # type: ignore[attr-defined]
+    while not queue._waiters.senders:  # type: ignore[attr-defined]
         threading.Event().wait(0.001)
     getattr(queue, end)()
     sender.join(LIMIT)

@@ -26,11 +26,10 @@ def timed(ctx: Context, envelope: Envelope[Any]) -> Generator[None, Any, None]:
 
 
 @stamp
-def result_of(ctx: Context, envelope: Envelope[str]) -> Generator[None, int, None]:
-    """One that looks at the result, for envelopes of one payload."""
-    result = yield
-    assert_type(result, int)
+def shouting(ctx: Context, envelope: Envelope[str]) -> Generator[None, None, None]:
+    """One for envelopes of one payload."""
     assert_type(envelope.payload, str)
+    yield
 
 
 def limited(seconds: float, *, name: str = "") -> Stamp:
@@ -70,7 +69,7 @@ def work(ctx: Context, envelope: Envelope[Any]) -> None: ...
 
 def each_is_a_stamp() -> None:
     assert_type(timed, Stamp)
-    assert_type(result_of, Stamp)
+    assert_type(shouting, Stamp)
     assert_type(limited(3, name="slow"), Stamp)
     assert_type(logging_stamp(), Stamp)
     assert_type(logging_stamp(logging.getLogger("mine")), Stamp)
@@ -80,7 +79,7 @@ def each_is_a_stamp() -> None:
 
 
 def each_goes_where_stamps_go() -> None:
-    stamps: list[Stamp] = [timed, result_of, limited(3), Counting(), plain, before_after_stamp()]
+    stamps: list[Stamp] = [timed, shouting, limited(3), Counting(), plain, before_after_stamp()]
     Envelope(work, stamps=stamps)
     Envelope(work, stamps=(timed, Counting(), plain))
     RateEnvelopeQueue("q", workers=1, stamps=stamps)
