@@ -97,6 +97,11 @@ PRINTS: dict[str, list[str] | set[str]] = {
         'workqueue_retries_total{name="mails"} 1.0',
         'rate_envelope_queue_occupied{name="reports"} 1.0',
     ],
+    "12_simulate.py": [
+        "1 workers: 5409 rejected, wait p99 5512 s, busy 85%",
+        "2 workers: 0 rejected, wait p99 1513 s, busy 59%",
+        "4 workers: 0 rejected, wait p99 6 s, busy 29%",
+    ],
     "13_cron.py": [
         "Europe/Berlin",
         "  Sun 03:00 CEST is Sun 01:00 UTC",
