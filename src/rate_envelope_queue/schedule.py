@@ -102,7 +102,7 @@ class Every:
         late = self.jitter * (rand or _random())() if self.jitter else 0.0
         if not self.fixed_rate:
             return now + self.seconds + late, beat
-        start = beat if isinstance(beat, float | int) else now
+        start = beat if beat.__class__ is float else now
         return _first_beat(start, self.seconds, now) + late, start
 
     def __repr__(self) -> str:

@@ -36,6 +36,7 @@ BACKED_OFF = VERDICTS[Ending.ERROR, Mode.BACKOFF, Choice.DROP]
 PANIC = VERDICTS[Ending.PANIC, Mode.ONCE, None]
 STOP = VERDICTS[Ending.STOP_ENVELOPE, Mode.ONCE, None]
 STOP_TYPE = VERDICTS[Ending.STOP_TYPE, Mode.ONCE, None]
+RATE_LIMITED = VERDICTS[Ending.RATE_LIMITED, Mode.ONCE, None]
 
 
 def work(ctx: object, envelope: object) -> None:
@@ -50,8 +51,8 @@ def env(name: object = None, **options: Any) -> Envelope[Any]:
 class Bench:
     """A work queue, and a `now` that the test moves."""
 
-    def __init__(self, capacity: int = 0, *, state: QueueState = QueueState.RUNNING) -> None:
-        self.queue = WorkQueue(capacity=capacity, clock=NO_CLOCK)
+    def __init__(self, capacity: int = 0, *, state: QueueState = QueueState.RUNNING, **limits: Any) -> None:
+        self.queue = WorkQueue(capacity=capacity, clock=NO_CLOCK, **limits)
         self.now = 100.0
         if state is not QueueState.INIT:
             self.start()
@@ -63,14 +64,24 @@ class Bench:
         due = self.now + delay if delay else None
         self.queue.add([Entry(envelope, due, due) for envelope in envelopes], self.now)
 
-    def send_shortly(self, envelope: Envelope[Any]) -> None:
+    def send_shortly(self, envelope: Envelope[Any], delay: float = 0) -> None:
         """By the short way for one ordinary envelope."""
-        self.queue.add_one(envelope, self.now)
+        if delay:
+            self.queue.delay_one(envelope, self.now, self.now + delay)
+        else:
+            self.queue.add_one(envelope, self.now)
 
     def take(self) -> Run:
         run = self.queue.take(self.now)
         assert run is not None, "there is nothing to take"
         return run
+
+    def take_all(self) -> list[Run]:
+        """All that may start now."""
+        runs = []
+        while (run := self.queue.take(self.now)) is not None:
+            runs.append(run)
+        return runs
 
     def settle(
         self, run: Run, verdict: Verdict = DONE, after: float | None = None, beat: Beat = None

@@ -285,6 +285,25 @@ def test_cancelling_many_in_a_long_line_keeps_the_rest_in_order(bench: Bench) ->
     assert bench.drain() == list(range(0, 1000, 10))
 
 
+def test_by_the_short_way_a_delayed_one_waits_among_the_others(bench: Bench) -> None:
+    bench.send(env("b"), delay=2)
+    bench.send_shortly(env("a"), delay=1)
+    bench.send_shortly(env("c"), delay=2)
+    assert bench.places == (0, 0, 3, 3)
+    bench.now += 2
+    assert bench.drain() == ["a", "b", "c"]
+    assert bench.counters == {"added": 3, "done": 3}
+
+
+def test_by_the_short_way_a_delayed_one_that_is_in_already_keeps_the_earlier_time(bench: Bench) -> None:
+    a = env("a")
+    bench.send_shortly(a, delay=5)
+    bench.send_shortly(a, delay=2)
+    bench.send_shortly(a, delay=7)
+    assert bench.queue.next_due == bench.now + 2
+    assert bench.queue.added == 1
+
+
 # Before the start
 
 

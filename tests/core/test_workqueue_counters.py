@@ -166,6 +166,31 @@ def test_nothing_is_remembered_of_what_has_left(bench: Bench, leaves: str) -> No
     assert not bench.queue._memories
 
 
+def test_adds_counts_each_time_an_envelope_becomes_ready(bench: Bench) -> None:
+    """Sent, by a tick or for a retry; not when it is collapsed, and not before it has come due."""
+    a = env("a")
+    bench.send(a)
+    bench.send(a)
+    assert bench.queue.adds == 1
+    bench.send_shortly(env("b"))
+    assert bench.queue.adds == 2
+    bench.send_shortly(env("c"), delay=5)
+    bench.send(env("d"), delay=5)
+    assert bench.queue.adds == 2
+    bench.run_one(RETRY_NOW, 0)
+    assert bench.queue.adds == 3
+    bench.run_one(TICK, 5)
+    assert bench.queue.adds == 3
+    bench.now += 5
+    bench.queue.promote(bench.now)
+    assert bench.queue.adds == 6
+    run = bench.take()
+    bench.send(run.envelope)
+    assert bench.queue.adds == 6
+    bench.settle(run)
+    assert bench.queue.adds == 7
+
+
 # Schedules: the queue keeps what they remember
 
 

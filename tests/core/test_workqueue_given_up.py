@@ -106,6 +106,8 @@ def test_a_stopped_type_is_refused_and_what_waits_of_it_is_dropped(bench: Bench)
     assert caught.value.type == "mail"
     with pytest.raises(EnvelopeBlacklistedError):
         bench.send_shortly(env("new", type="mail"))
+    with pytest.raises(EnvelopeBlacklistedError):
+        bench.send_shortly(env("new", type="mail"), delay=5)
     assert bench.drain() == ["other"]
 
 

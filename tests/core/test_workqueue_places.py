@@ -70,6 +70,8 @@ def test_wherever_an_envelope_is_it_occupies_one_place_and_sending_it_again_cost
         bench.send(env("b"))
     with pytest.raises(CapacityExceededError):
         bench.send_shortly(env("b"))
+    with pytest.raises(CapacityExceededError):
+        bench.send_shortly(env("b"), delay=5)
 
 
 @pytest.mark.parametrize(

@@ -90,8 +90,11 @@ class Agenda:
             else:
                 ready.append(found)
         self._size -= len(ready)
-        self._shed_husks()
-        self._find_next()
+        if self._husks:
+            self._shed_husks()
+            self._find_next()
+        else:
+            self.next_at = heap[0] if heap else inf
         return ready
 
     def _drop_instant(self, due: Due) -> None:

@@ -41,6 +41,8 @@ class Memories(dict["Hashable", Memory]):
     def keep_beat(self, identity: Hashable, beat: Beat, *, failed: bool | None = False) -> None:
         """After a run, or (failed=None) apart from one: remember the beat, and count or forget the failures."""
         before = self.get(identity, _NOTHING)
+        if failed is False and not before.failures and (beat is before.beat or beat is None):
+            return  # nothing has changed: nearly always
         failures = before.failures if failed is None else before.failures + 1 if failed else 0
         if failures != before.failures or (beat is not None and beat is not before.beat):
             self[identity] = Memory(failures, before.beat if beat is None else beat)
