@@ -13,7 +13,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rate_envelope_queue import BadFieldsError, Context, Envelope, Rate, RateEnvelopeQueue
@@ -188,6 +188,7 @@ def compare(options: dict[str, Any], arrivals: list[Arrival], services: list[int
     assert result.utilisation * options["workers"] * result.makespan == pytest.approx(busy)
 
 
+@settings(deadline=None)
 @given(
     workers=st.integers(1, 4),
     capacity=st.integers(0, 6),
@@ -200,6 +201,7 @@ def test_workers_capacity_and_priorities_agree_with_the_naive_model(
     compare({"workers": workers, "capacity": capacity}, arrivals, services)
 
 
+@settings(deadline=None)
 @given(
     workers=st.integers(1, 4),
     capacity=st.integers(0, 8),
@@ -263,6 +265,7 @@ def test_a_real_queue_starts_its_envelopes_when_the_simulation_says() -> None:
 # Rates, capacity, priorities, concurrency, one by one
 
 
+@settings(deadline=None)
 @given(
     limit=st.floats(0.1, 50),
     per=st.floats(0.1, 60),
@@ -304,6 +307,25 @@ def test_throttled_types_start_in_order_of_arrival_when_their_gates_open_togethe
             lambda arrival: 60 if arrival.type == "busy" else 0.125,
         )
     assert [starts[index] for index in range(6, 12)] == [1, 1.125, 1.25, 1.375, 1.5, 1.625]
+
+
+@pytest.mark.xfail(
+    strict=True, reason="core.gates: equal ones go by who was held first, not by who came first"
+)
+def test_throttled_types_start_in_order_of_arrival_when_one_has_waited_before() -> None:
+    """A 'b' and an 'a' come together, the 'b' first; that another 'a' has waited before changes nothing."""
+    arrivals = [
+        *[Arrival(0, "a"), Arrival(0, "b"), Arrival(0.5, "a")],
+        *[Arrival(0.75, "b"), Arrival(0.75, "a"), Arrival(0.875, "busy")],
+    ]
+    services = {0: 0.125, 0.5: 1.5, 0.75: 0.125, 0.875: 60}
+    with watched() as starts:
+        simulate(
+            {"workers": 2, "rates": {"a": "1/s", "b": "1/s"}},
+            arrivals,
+            lambda arrival: services[arrival.at],
+        )
+    assert (starts[2], starts[3], starts[4]) == (1, 2.5, 2.625)
 
 
 def test_who_finds_the_queue_full_is_rejected() -> None:
@@ -417,6 +439,7 @@ def test_nothing_comes_of_nothing() -> None:
         ([("workers", 1)], [], 1, "queue_options"),
         ({"workers": 1}, 7, 1, "arrivals"),
         ({"workers": 1}, [0, -1], 1, r"arrivals\[1\]"),
+        ({"workers": 1}, [-0.5], 1, r"arrivals\[0\]"),
         ({"workers": 1}, [math.nan], 1, r"arrivals\[0\]"),
         ({"workers": 1}, [math.inf], 1, r"arrivals\[0\]"),
         ({"workers": 1}, ["now"], 1, r"arrivals\[0\]"),
@@ -427,6 +450,7 @@ def test_nothing_comes_of_nothing() -> None:
         ({"workers": 1}, [Arrival(0, "", 0.5)], 1, r"arrivals\[0\]\.priority"),  # type: ignore[arg-type]
         ({"workers": 1}, [0], -1, "service_time"),
         ({"workers": 1}, [0], "long", "service_time"),
+        ({"workers": 1}, [0], lambda arrival: -0.5, "service_time of Arrival"),
         ({"workers": 1}, [0], lambda arrival: math.nan, "service_time of Arrival"),
         ({"workers": 1}, [0], lambda arrival: None, "service_time of Arrival"),
     ],

@@ -98,7 +98,8 @@ class ThreadWork(Work):
 
     def __call__(self, ctx: Context, envelope: Envelope[Any]) -> None:
         future = self.future
-        if not future.running() and not future.set_running_or_notify_cancel():
+        # Why the name of the state: running() would make the condition.
+        if future._state != "RUNNING" and not future.set_running_or_notify_cancel():
             return
         try:
             result = self.call(*self.args, **self.kwargs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from rate_envelope_queue.core.run import Run
     from rate_envelope_queue.core.verdict import Verdict
 
-TWO_MAILS = {"concurrency": {"mail": 2}}
-ONE_OF_EACH = {"concurrency": {"mail": 1, "sms": 1}}
+ONE_OF_EACH: dict[str, Any] = {"concurrency": {"mail": 1, "sms": 1}}
 
 
 def names(runs: list[Run]) -> list[object]:
@@ -38,7 +37,7 @@ def names(runs: list[Run]) -> list[object]:
 
 def starts(bench: Bench, count: int, *, late: float = 0) -> list[float]:
     """When the next so many start, if a worker looks whenever the queue says so, or a little late."""
-    began = []
+    began: list[float] = []
     while len(began) < count:
         began += [bench.now for _ in bench.take_all()]
         if len(began) < count:
@@ -95,7 +94,7 @@ def test_the_rate_of_the_queue_counts_all_types_together() -> None:
 def test_both_rates_hold_for_a_type_that_has_its_own() -> None:
     bench = Bench(rate=Rate(1), rates={"mail": Rate(1, per=3)})
     bench.send(env("m1", type="mail"), env("m2", type="mail"), env("a"), env("b"), env("c"))
-    began = {}
+    began: dict[object, float] = {}
     while len(began) < 5:
         for run in bench.take_all():
             began[run.envelope.id] = bench.now
@@ -121,7 +120,7 @@ def test_a_worker_that_comes_much_too_late_does_not_catch_up_with_a_burst() -> N
 
 
 def test_no_more_of_a_type_run_at_once_than_may() -> None:
-    bench = Bench(**TWO_MAILS)
+    bench = Bench(concurrency={"mail": 2})
     bench.send(*(env(number, type="mail") for number in range(5)))
     runs = bench.take_all()
     assert names(runs) == [0, 1]
@@ -165,7 +164,7 @@ def test_under_one_key_it_is_the_type_that_runs_which_makes_way() -> None:
 
 
 @pytest.mark.parametrize("limits", [{"rates": {"mail": Rate(1)}}, {"concurrency": {"mail": 1}}])
-def test_a_throttled_type_never_holds_up_another(limits: dict[str, object]) -> None:
+def test_a_throttled_type_never_holds_up_another(limits: dict[str, Any]) -> None:
     bench = Bench(**limits)
     bench.send(*(env(f"m{number}", type="mail", priority=9) for number in range(3)))
     bench.send(env("a"), env("b", type="sms"))
