@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import rate_envelope_queue
 from rate_envelope_queue import (
     AsyncRateEnvelopeQueue,
     BadFieldsError,
@@ -15,6 +16,7 @@ from rate_envelope_queue import (
     RateEnvelopeQueue,
     SystemClock,
 )
+from rate_envelope_queue.testing import AsyncManualClock
 
 QUEUES = [RateEnvelopeQueue, AsyncRateEnvelopeQueue]
 WRONG: list[tuple[str, Any]] = [
@@ -119,3 +121,12 @@ def test_stats_are_a_frozen_snapshot() -> None:
     with pytest.raises(AttributeError):
         stats.ready = 5  # type: ignore[misc]
     assert stats == queue.stats()
+
+
+def test_the_manual_clock_of_asyncio_is_refused_by_the_thread_queue() -> None:
+    with pytest.raises(BadFieldsError, match="clock"):
+        RateEnvelopeQueue("q", workers=1, clock=AsyncManualClock())
+
+
+def test_the_package_knows_its_version() -> None:
+    assert str(rate_envelope_queue.__version__).count(".") == 2

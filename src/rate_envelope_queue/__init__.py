@@ -92,4 +92,8 @@ def __getattr__(name: str) -> object:
         from .aio import AsyncRateEnvelopeQueue
 
         return AsyncRateEnvelopeQueue
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("rate-envelope-queue")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -20,7 +20,13 @@ if TYPE_CHECKING:
     from .decision import Decision
     from .schedule import Schedule
 
-P = TypeVar("P")
+if TYPE_CHECKING:
+    # Why only here: the default is for type checkers, which bring typing_extensions; the library needs nothing.
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    P = TypeVarWithDefault("P", default=None)
+else:
+    P = TypeVar("P")
 
 Invoker = Callable[["Context", "Envelope[Any]"], Any]
 """The call of an envelope; in the asyncio queue it returns an awaitable."""

@@ -36,9 +36,13 @@ class CapacityExceededError(RateEnvelopeQueueError):
     """The envelopes of a send do not fit into the queue; none was admitted."""
 
     def __init__(self, *, capacity: int, occupied: int, needed: int) -> None:
+        advice = (
+            "it can never fit: send fewer at once, or raise capacity="
+            if needed > capacity
+            else "send fewer, wait for room (send has block=), or raise capacity="
+        )
         super().__init__(
-            f"no room: {needed} more needed, {occupied} of {capacity} places are occupied; "
-            "send fewer, wait with block=True, or raise capacity="
+            f"no room: {needed} more needed, {occupied} of {capacity} places are occupied; {advice}"
         )
         self.capacity = capacity
         self.occupied = occupied

@@ -60,6 +60,8 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
     """A queue of envelopes with a fixed pool of worker threads. It is also an Executor."""
 
     def _prepare(self) -> None:
+        if is_coroutine_function("advance", getattr(self._clock, "advance", len)):
+            raise BadFieldsError(f"clock must be one for threads, such as ManualClock, got {self._clock!r}")
         self._lock: threading.Lock = threading.Lock()
         self._keeper_bell = Bell()  # a new one for each start
         self._alarm_at = inf  # when the keeper looks by itself
