@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     # Why only here: the default is for type checkers, which bring typing_extensions; the library needs nothing.
     from typing_extensions import TypeVar as TypeVarWithDefault
 
-    P = TypeVarWithDefault("P", default=None)
+    P = TypeVarWithDefault("P", default=Any)
 else:
     P = TypeVar("P")
 

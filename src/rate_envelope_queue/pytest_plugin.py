@@ -1,9 +1,11 @@
-"""The pytest plugin: a manual clock for each test that asks for one. Installed with the package, there is nothing to set up.
+"""The pytest plugin: a manual clock for each test that asks for one.
 
-def test_the_report_is_made_each_hour(manual_clock):
-    with RateEnvelopeQueue("reports", workers=1, clock=manual_clock) as queue:
-        queue.send(every(3600, report))
-        manual_clock.advance("3 days")
+    def test_the_report_is_made_each_hour(manual_clock):
+        with RateEnvelopeQueue("reports", workers=1, clock=manual_clock) as queue:
+            queue.send(every(3600, report))
+            manual_clock.advance("3 days")
+
+It comes with the package: there is nothing to set up.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ from __future__ import annotations
 import functools
 import logging
 import time
-from collections.abc import Awaitable, Callable, Generator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Generator, Iterator
+from typing import TYPE_CHECKING, Any, cast
 
 from ._checks import Seconds, duration, is_awaitable
 from ._log import describe
@@ -35,16 +35,19 @@ def compose(stamps: tuple[Stamp, ...], invoke: Invoker) -> Invoker:
     return invoke
 
 
-def stamp(surround: Callable[[Context, Envelope[Any]], Generator[None, Any, Any]]) -> Stamp:
+def stamp(surround: Callable[[Context, Envelope[Any]], Iterator[None]]) -> Stamp:
     """Turn a generator with one `yield` into a stamp: the inner call runs at the yield, and its exception is raised there.
 
     A generator that swallows the exception makes the run a success.
     """
 
+    # Why: as with contextlib.contextmanager, a generator function may be annotated with Iterator[None].
+    begin = cast("Callable[[Context, Envelope[Any]], Generator[None, Any, Any]]", surround)
+
     @functools.wraps(surround)
     def stamped(inner: Invoker) -> Invoker:
         def call(ctx: Context, envelope: Envelope[Any]) -> Any:
-            generator = surround(ctx, envelope)
+            generator = begin(ctx, envelope)
             try:
                 next(generator)
             except StopIteration:

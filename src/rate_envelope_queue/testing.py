@@ -21,14 +21,14 @@ from weakref import WeakSet
 from ._checks import Seconds, duration
 from .clock import Bell
 from .errors import BadFieldsError
-from .simulation import Arrival, Simulation, simulate
+from .simulation import Arrival, Share, Simulation, Waits, simulate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from .clock import Alarm
 
-__all__ = ["Arrival", "AsyncManualClock", "ManualClock", "Simulation", "simulate"]
+__all__ = ["Arrival", "AsyncManualClock", "ManualClock", "Share", "Simulation", "Waits", "simulate"]
 
 _EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 _UNITS = {

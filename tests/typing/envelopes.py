@@ -84,6 +84,18 @@ def an_annotation_decides_where_a_payload_is_wider() -> None:
     literal.payload = {}
 
 
+def plainly(ctx: Context, envelope: Envelope) -> None:
+    """Without the type of the payload."""
+    assert_type(envelope, Envelope[Any])
+
+
+def nothing_needs_to_be_said_of_a_payload_that_does_not_matter() -> None:
+    tick = Envelope(lambda ctx, envelope: None, interval=5)
+    taken: Envelope[Any] = tick
+    Envelope(plainly, payload=taken)
+    Envelope(plainly, payload=every(5, lambda ctx, envelope: None))
+
+
 def a_call_for_any_payload_takes_each() -> list[Envelope[Any]]:
     return [Envelope(work), Envelope(work, payload=MAIL), Envelope(work, payload=[1, 2])]
 

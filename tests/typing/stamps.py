@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from typing import Any, assert_type
 
 from rate_envelope_queue import (
@@ -29,6 +29,12 @@ def timed(ctx: Context, envelope: Envelope[Any]) -> Generator[None, Any, None]:
 def shouting(ctx: Context, envelope: Envelope[str]) -> Generator[None, None, None]:
     """One for envelopes of one payload."""
     assert_type(envelope.payload, str)
+    yield
+
+
+@stamp
+def as_with_contextmanager(ctx: Context, envelope: Envelope[Any]) -> Iterator[None]:
+    """One that is annotated as for contextlib.contextmanager."""
     yield
 
 
@@ -70,6 +76,7 @@ def work(ctx: Context, envelope: Envelope[Any]) -> None: ...
 def each_is_a_stamp() -> None:
     assert_type(timed, Stamp)
     assert_type(shouting, Stamp)
+    assert_type(as_with_contextmanager, Stamp)
     assert_type(limited(3, name="slow"), Stamp)
     assert_type(logging_stamp(), Stamp)
     assert_type(logging_stamp(logging.getLogger("mine")), Stamp)

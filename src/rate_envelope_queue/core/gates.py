@@ -27,7 +27,17 @@ class Gate:
     The rate is a bucket of `burst` tokens, kept as one number: the instant at which it will be full.
     """
 
-    __slots__ = ("_burst_time", "_concurrency", "_cool_until", "_full_at", "_interval", "line", "running")
+    __slots__ = (
+        "_burst_time",
+        "_concurrency",
+        "_cool_until",
+        "_full_at",
+        "_interval",
+        "line",
+        "opens_at",
+        "paced_until",
+        "running",
+    )
 
     def __init__(self, rate: Rate | None = None, concurrency: int | None = None) -> None:
         self._interval = rate.interval if rate is not None else 0.0
@@ -37,21 +47,15 @@ class Gate:
         self._concurrency = inf if concurrency is None else concurrency
         self.running = 0
         self.line = Line()  # what waits for it
+        self.paced_until = -inf
+        """When the rate allows the next start."""
+        self.opens_at = -inf
+        """When the next may pass; infinity while that depends on one that runs."""
 
     @property
     def is_taken(self) -> bool:
         """Do as many run as may?"""
         return self.running >= self._concurrency
-
-    @property
-    def paced_until(self) -> float:
-        """When the rate allows the next start."""
-        return max(self._full_at - self._burst_time, self._cool_until)
-
-    @property
-    def opens_at(self) -> float:
-        """When the next may pass; infinity while that depends on one that runs."""
-        return inf if self.is_taken else self.paced_until
 
     def enter(self, now: float, since: float) -> None:
         """Let one pass that has been ready since then."""
@@ -62,20 +66,35 @@ class Gate:
             # as of when the gate opened, or else the pace would fall behind with every start.
             was_held_up = since < opened_at and now - opened_at < _LATENESS
             self._full_at = max(opened_at if was_held_up else now, self._full_at) + self._interval
+            self.paced_until = max(self._full_at - self._burst_time, self._cool_until)
+        self.opens_at = inf if self.is_taken else self.paced_until
 
     def leave(self) -> None:
         """One has ended."""
         self.running -= 1
+        self.opens_at = self.paced_until
 
     def cool(self, until: float) -> None:
         """Stay shut until then."""
         self._cool_until = max(self._cool_until, until)
+        self.paced_until = max(self.paced_until, until)
+        self.opens_at = inf if self.is_taken else self.paced_until
 
 
 class Gates:
     """The gates of a queue, around its line of ready envelopes."""
 
-    __slots__ = ("_by_type", "_gone", "_held", "_line", "_look_at", "_places", "_whole", "throttled")
+    __slots__ = (
+        "_by_type",
+        "_gone",
+        "_held",
+        "_line",
+        "_look_at",
+        "_places",
+        "_turns",
+        "_whole",
+        "throttled",
+    )
 
     def __init__(
         self,
@@ -96,6 +115,7 @@ class Gates:
         self._held: dict[
             Gate, None
         ] = {}  # those that somebody waits for, in the order in which they were shut
+        self._turns: dict[Hashable, int] = {}  # of those who wait aside: in which order they came
         self._look_at = inf  # no gate that somebody waits for opens before
         self.throttled = 0
 
@@ -123,10 +143,12 @@ class Gates:
         if self._whole.opens_at > now:
             return None
         while True:
-            gate = self._open_gate(now)
-            self._skip_gone(self._line)
+            gate = None if now < self._look_at else self._open_gate(now)
+            if self._gone:
+                self._skip_gone(self._line)
             if gate is not None and (not self._line or self._rank(gate.line) <= self._rank(self._line)):
                 envelope = gate.line.popleft()
+                del self._turns[identity_of(envelope)]
             elif self._line:
                 envelope = self._line.popleft()
                 gate = self._by_type.get(envelope._type)
@@ -139,7 +161,8 @@ class Gates:
             self._whole.enter(now, since)
             if gate is not None:
                 gate.enter(now, since)
-                self._look()
+                if self._held:
+                    self._look()
             return envelope
 
     def leave(self, type: str) -> None:
@@ -148,12 +171,14 @@ class Gates:
         gate = self._by_type.get(type)
         if gate is not None:
             gate.leave()
-            self._look()
+            if self._held:
+                self._look()
 
     def cool(self, type: str, until: float) -> None:
         """Start none of this type, or none at all without a type, until then."""
         gate = self._by_type.setdefault(type, Gate()) if type else self._whole
         gate.cool(until)
+        self._look()
 
     def of(self, type: str) -> list[Gate]:
         """The gate of the whole queue, and that of the type if it has one."""
@@ -163,18 +188,18 @@ class Gates:
         """Take all others out."""
         for gate in self._held:
             gate.line.keep(wanted)
+        self._turns = {identity: self._turns[identity] for identity in map(identity_of, self)}
         self._look()
 
     def _open_gate(self, now: float) -> Gate | None:
         """Of the open gates that somebody waits for, the one whose first has the best rank."""
-        if now < self._look_at:
-            return None
-        for gate in self._held:
-            self._skip_gone(gate.line)
-        self._look()
+        if self._gone:
+            for gate in self._held:
+                self._skip_gone(gate.line)
+            self._look()
         return min(
             (gate for gate in self._held if gate.opens_at <= now),
-            key=lambda gate: self._rank(gate.line),
+            key=lambda gate: (self._rank(gate.line), self._turns[identity_of(gate.line.first)]),
             default=None,
         )
 
@@ -183,6 +208,7 @@ class Gates:
         self._held[gate] = None
         self._look_at = min(self._look_at, gate.opens_at)
         self.throttled += 1
+        self._turns[identity_of(envelope)] = self.throttled
 
     def _look(self) -> None:
         """See which gates somebody waits for, and when the first of them opens."""
@@ -191,8 +217,11 @@ class Gates:
 
     def _rank(self, line: Line) -> tuple[int, float]:
         """The order among lines: priority, then age."""
-        return -line.first._priority, self._places[identity_of(line.first)]
+        first = line.first
+        return -first._priority, self._places[identity_of(first)]
 
     def _skip_gone(self, line: Line) -> None:
         while self._gone and line and identity_of(line.first) in self._gone:
-            self._gone.discard(identity_of(line.popleft()))
+            identity = identity_of(line.popleft())
+            self._gone.discard(identity)
+            self._turns.pop(identity, None)

@@ -27,6 +27,9 @@ class Line:
     def __len__(self) -> int:
         return len(self.ordinary) + sum(map(len, self._ranks.values()))
 
+    def __bool__(self) -> bool:
+        return bool(self.ordinary or self.priorities)
+
     def __iter__(self) -> Iterator[Envelope[Any]]:
         """All, in the order in which they would be taken."""
         above = [priority for priority in reversed(self.priorities) if priority > 0]

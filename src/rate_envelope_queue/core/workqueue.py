@@ -222,7 +222,8 @@ class WorkQueue(Tally):
             if envelope._type in self.blacklist:
                 raise EnvelopeBlacklistedError(envelope._type)
         if self.capacity:
-            needed = len({identity_of(envelope) for envelope, *_ in entries} - self._places.keys())
+            # Why not `… - places.keys()`: that walks over all the places, however few the entries.
+            needed = sum(id not in self._places for id in {identity_of(envelope) for envelope, *_ in entries})
             if needed and len(self._places) + needed > self.capacity:
                 raise CapacityExceededError(capacity=self.capacity, occupied=len(self._places), needed=needed)
 
