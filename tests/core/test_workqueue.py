@@ -274,6 +274,27 @@ def test_a_cancelled_one_that_is_sent_again_with_a_delay_waits_for_it(bench: Ben
     assert bench.drain() == ["b", "a"]
 
 
+@pytest.mark.parametrize("way", ["delayed", "short"])
+def test_a_cancelled_one_that_is_sent_again_is_in_the_queue_once_and_can_be_cancelled_again(
+    bench: Bench, way: str
+) -> None:
+    """Its first place in the line, which nobody has passed yet, is no place any more."""
+    a, b = env("a"), env("b")
+    bench.send(a, b)
+    bench.queue.cancel(a)
+    if way == "delayed":
+        bench.send(a, delay=5)
+        bench.now += 5
+        bench.queue.promote(bench.now)
+    else:
+        bench.send_shortly(a)
+    assert bench.places == (2, 0, 0, 2)
+    assert bench.queue.ready_envelopes() == [b, a]
+    bench.queue.cancel(a)
+    assert bench.places == (1, 0, 0, 1)
+    assert bench.drain() == ["b"]
+
+
 def test_cancelling_many_in_a_long_line_keeps_the_rest_in_order(bench: Bench) -> None:
     envelopes = [env(number) for number in range(1000)]
     bench.send(*envelopes)
