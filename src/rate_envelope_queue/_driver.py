@@ -6,11 +6,10 @@ loop, where nothing else runs meanwhile, it is none. User code and logs run whil
 
 from __future__ import annotations
 
-import logging
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from datetime import timedelta
 from functools import partial
@@ -18,18 +17,18 @@ from typing import Any, Generic, Literal
 from weakref import WeakMethod
 
 from ._checks import Seconds, duration
-from ._judge import BROKEN, Judge, Judgement
-from ._log import describe, log
+from ._judge import Judge, Judgement
 from ._options import by_type, check_options, permits
 from ._waiters import Ring, Waiters, ring_all
 from .clock import Clock, SystemClock
 from .context import Context
+from .core.entry import Entry
 from .core.explain import explain
 from .core.lifecycle import Event, QueueState
 from .core.pool import Pool, W
 from .core.run import SUCCEEDED, Call, HookBudget, Outcome, Run, steps
 from .core.verdict import Mode
-from .core.workqueue import Entry, WorkQueue
+from .core.workqueue import WorkQueue
 from .envelope import PLAIN, Envelope, Invoker, Stamp, check_stamps, identity_of, listeners
 from .errors import BadFieldsError, Cancelled, CapacityExceededError, QueueTerminatedError
 from .explanation import Explanation
@@ -95,6 +94,7 @@ class Driver(ABC, Generic[W]):
         self._core = WorkQueue(
             capacity=capacity,
             clock=clock,
+            tick=clock.tick,
             metrics=metrics,
             rate=None if rate is None else Rate.of("rate", rate),
             rates=by_type("rates", rates, Rate.of),
@@ -335,13 +335,7 @@ class Driver(ABC, Generic[W]):
         if outcome is SUCCEEDED and (run.envelope._handling or PLAIN).schedule is None:
             abandon(run.envelope)  # a stamp may have succeeded without the call
             return None
-        try:
-            return self._judge.judge(run, outcome, self._core.beat(run.envelope))
-        except BaseException as error:
-            # A schedule, a log handler, …: whatever is wrong with it, the envelope is settled and the worker goes on.
-            with suppress(BaseException):
-                log(logging.ERROR, self._name, f"a run could not be judged: {describe(error)}", error)
-            return BROKEN
+        return self._judge.judge(run, outcome)
 
     def _let_go(self) -> None:
         """Cancel the futures of what was dropped, and tell who waits for room or quiet."""

@@ -6,6 +6,7 @@ It runs user code (a limiter may be the user's) and writes the log, so it is ask
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -38,11 +39,12 @@ _ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)  # for schedules that do not ask
 class Judge:
     """Decides for one queue."""
 
-    __slots__ = ("_clock", "_limiter", "_mode", "_queue", "_ticked")
+    __slots__ = ("_clock", "_limiter", "_mode", "_now", "_queue", "_ticked")
 
     def __init__(self, queue: str, clock: Clock, mode: Mode, limiter: Limiter | None) -> None:
         self._queue = queue
         self._clock = clock
+        self._now = clock.now
         self._mode = mode
         self._ticked = VERDICTS[Ending.SUCCESS, mode, None]
         self._limiter = limiter or MaxOf(ExponentialBackoff(1, 30), TokenBucket(5, burst=10))
@@ -50,33 +52,42 @@ class Judge:
         if limiter is not None and mode is Mode.INTERVAL:
             log(logging.WARNING, queue, "limiter= delays nothing unless on_periodic_error='backoff'")
 
-    def judge(self, run: Run, outcome: Outcome, beat: Beat) -> Judgement:
-        """What follows a run, and when; logs how it ended."""
-        envelope = run.envelope
-        schedule = (envelope._handling or PLAIN).schedule
-        now, due, next_beat = self._clock.now(), None, None
-        if outcome is SUCCEEDED:
-            verdict = self._ticked
-        else:
-            verdict = VERDICTS[outcome.ending, Mode.ONCE if schedule is None else self._mode, outcome.choice]
-        if verdict.next is Next.TICK and schedule is not None:
-            wall = self._clock.wall() if schedule.follows_wall else _ANY_TIME
-            due, next_beat = schedule.next_due(now, wall, beat)
-        elif verdict.next is Next.BACKOFF:
-            due = now + self._backoff(envelope)
-        elif verdict.next is Next.AFTER and outcome.decision is not None:
-            due = now + outcome.decision.seconds
-        elif verdict.next is Next.NOW:
-            due = now
-        elif verdict.next is Next.COOLED and isinstance(outcome.error, RateLimited):
-            due = now + outcome.error.retry_after
-        else:
-            abandon(envelope)
-        if due is None or verdict.done:
-            self.forget(envelope)
-        if outcome.error is not None or outcome.notes:
-            log_outcome(self._queue, run, outcome, verdict)
-        return verdict, due, next_beat
+    def judge(self, run: Run, outcome: Outcome) -> Judgement:
+        """What follows a run, and when; logs how it ended. It never raises."""
+        try:
+            envelope = run.envelope
+            schedule = (envelope._handling or PLAIN).schedule
+            now, due, beat = self._now(), None, None
+            if outcome is SUCCEEDED:
+                verdict = self._ticked
+            else:
+                mode = Mode.ONCE if schedule is None else self._mode
+                verdict = VERDICTS[outcome.ending, mode, outcome.choice]
+            if verdict.next is Next.TICK and schedule is not None:
+                wall = self._clock.wall() if schedule.follows_wall else _ANY_TIME
+                due, beat = schedule.next_due(now, wall, run.beat)
+                if outcome is SUCCEEDED and self._mode is Mode.INTERVAL:
+                    return verdict, due, beat  # nothing to forget, and nothing to log
+            elif verdict.next is Next.BACKOFF:
+                due = now + self._backoff(envelope)
+            elif verdict.next is Next.AFTER and outcome.decision is not None:
+                due = now + outcome.decision.seconds
+            elif verdict.next is Next.NOW:
+                due = now
+            elif verdict.next is Next.COOLED and isinstance(outcome.error, RateLimited):
+                due = now + outcome.error.retry_after
+            else:
+                abandon(envelope)
+            if due is None or verdict.done:
+                self.forget(envelope)
+            if outcome.error is not None or outcome.notes:
+                log_outcome(self._queue, run, outcome, verdict)
+            return verdict, due, beat
+        except BaseException as error:
+            # A schedule, a log handler, …: whatever is wrong with it, the envelope is settled and the worker goes on.
+            with suppress(BaseException):
+                log(logging.ERROR, self._queue, f"a run could not be judged: {describe(error)}", error)
+            return BROKEN
 
     def forget(self, envelope: Envelope[Any]) -> None:
         """It succeeded, or is finished: its failures no longer count."""

@@ -283,7 +283,8 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
         while True:
             now = now_of()
             if judged is not None and run is not None:
-                core.settle(run, *judged, now)
+                verdict, due, beat = judged
+                core.settle(run, verdict, due, beat, now)
                 run = me.run = judged = None
                 if core.leavers:
                     self._let_go()

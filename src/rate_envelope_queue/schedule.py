@@ -100,10 +100,14 @@ class Every:
     ) -> tuple[float, Beat]:
         """So many seconds from now; at a fixed rate, the first beat after now."""
         late = self.jitter * (rand or _random())() if self.jitter else 0.0
+        seconds = self.seconds
         if not self.fixed_rate:
-            return now + self.seconds + late, beat
-        start = beat if beat.__class__ is float else now
-        return _first_beat(start, self.seconds, now) + late, start
+            return now + seconds + late, beat
+        start = beat if isinstance(beat, float) else now
+        due = start + ((now - start) // seconds + 1) * seconds
+        if not start < now < due < inf:  # hardly ever
+            due = _first_beat(start, seconds, now)
+        return due + late, start
 
     def __repr__(self) -> str:
         seconds, jitter = (repr(number).removesuffix(".0") for number in (self.seconds, self.jitter))
@@ -256,9 +260,6 @@ def _change(before: datetime, after: datetime, zone: tzinfo) -> datetime:
 
 def _first_beat(start: float, seconds: float, now: float) -> float:
     """The least start + k * seconds after now, for k = 1, 2, …"""
-    due = start + ((now - start) // seconds + 1) * seconds
-    if start < now < due < inf:
-        return due  # nearly always
     count = max((now - start) // seconds, 1.0)
     for k in (count, count + 1, count + 2):
         due = start + k * seconds

@@ -17,9 +17,9 @@ from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ._checks import Seconds, duration
+from .core.entry import Entry
 from .core.lifecycle import Event
 from .core.verdict import VERDICTS, Ending, Mode
-from .core.workqueue import Entry
 from .envelope import Envelope
 from .errors import BadFieldsError, CapacityExceededError
 from .threads import RateEnvelopeQueue

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from rate_envelope_queue.core.entry import Entry
 from rate_envelope_queue.core.lifecycle import Event, QueueState
 from rate_envelope_queue.core.run import HookBudget, Run, steps
 from rate_envelope_queue.core.verdict import VERDICTS, Ending, Mode, Verdict
-from rate_envelope_queue.core.workqueue import Entry, WorkQueue
+from rate_envelope_queue.core.workqueue import WorkQueue
 from rate_envelope_queue.decision import Choice
 from rate_envelope_queue.envelope import PLAIN, Envelope
 from rate_envelope_queue.stamps import compose

@@ -15,9 +15,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from rate_envelope_queue.core.entry import Entry
 from rate_envelope_queue.core.lifecycle import Event, QueueState
 from rate_envelope_queue.core.verdict import VERDICTS, Ending, Mode
-from rate_envelope_queue.core.workqueue import Entry, WorkQueue
+from rate_envelope_queue.core.workqueue import WorkQueue
 from rate_envelope_queue.decision import Choice
 from rate_envelope_queue.rates import Rate
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rate_envelope_queue.core.entry import Entry
 from rate_envelope_queue.core.lifecycle import Event
 from rate_envelope_queue.core.verdict import Verdict
-from rate_envelope_queue.core.workqueue import Entry, WorkQueue
+from rate_envelope_queue.core.workqueue import WorkQueue
 
 from .conftest import (
     BACKED_OFF,

@@ -52,9 +52,8 @@ class Agenda:
 
     def add(self, identity: Hashable, envelope: Envelope[Any], due: Due) -> None:
         """Enter it; its identity must not be in."""
-        found = self._at.get(due)
-        if found is None:
-            self._at[due] = envelope
+        found = self._at.setdefault(due, envelope)
+        if found is envelope:
             heappush(self._heap, due)
             if due < self.next_at:
                 self.next_at = due

@@ -25,10 +25,6 @@ class Memories(dict["Hashable", Memory]):
 
     __slots__ = ()
 
-    def attempt(self, identity: Hashable) -> int:
-        """Which attempt the next run is."""
-        return self.get(identity, _NOTHING).failures + 1
-
     def beat(self, identity: Hashable) -> Beat:
         """What the schedule remembers."""
         return self.get(identity, _NOTHING).beat

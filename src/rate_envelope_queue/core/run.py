@@ -20,6 +20,7 @@ from .verdict import Ending
 
 if TYPE_CHECKING:
     from ..envelope import Envelope, Handling, Invoker
+    from ..schedule import Beat
 
 Call = tuple[Callable[..., Any], tuple[Any, ...]]
 """A function of the user's, and its arguments; the first is its context."""
@@ -44,6 +45,7 @@ class Run(Context):
     __slots__ = (
         "again",
         "answer",
+        "beat",
         "began_at",
         "envelope",
         "is_given_up",
@@ -55,6 +57,8 @@ class Run(Context):
 
     envelope: Envelope[Any]
     began_at: float
+    beat: Beat
+    """What its schedule remembered when it was taken."""
     again: Again | None
     """Sent again meanwhile: what runs next, and not before when."""
     is_given_up: bool
