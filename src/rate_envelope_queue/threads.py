@@ -255,20 +255,22 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
         """A worker: settle, take and run, until there is nothing left to take and the queue stops."""
         inside.set(self)
         core, pool, lock, now_of = self._core, self._pool, self._lock, self._now
+        judge = self._judge.judge
         rings: Sequence[Ring] = ()
         stays = True
         waiters, has_stamps = self._waiters, bool(self._stamps)
         run: Run | None = None
         judged: Judgement | None = None
         envelope: Envelope[Any] | None
-        is_fresh = True  # has it run something since it last found nothing?
+        is_fresh = True  # has it run something that was sent since it last found nothing?
         while True:
             while not lock.acquire(False):
                 self._step_aside()
             try:
                 now = now_of()
                 if run is not None and (judged is not None or me.is_dismissed):
-                    core.settle(run, *(judged or FINISHED), now)
+                    verdict, due, beat = judged or FINISHED
+                    core.settle(run, verdict, due, beat, now)
                     run = judged = None
                 run = me.run = None if me.is_dismissed else core.take(now, run)
                 has_news = run is None or pool.idle or waiters.there_are or core.leavers
@@ -310,7 +312,8 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
                 if run._cancelled is not None:
                     judged = self._drive(run, self._report(run, None))
                 elif handling is not None and handling.schedule is not None:
-                    judged = self._judged(run, SUCCEEDED)
+                    judged = judge(run, SUCCEEDED)
+                    is_fresh = False  # the next tick comes by the alarm, not from a sender
         if self._terminates_at_end and self._core.state is QueueState.STOPPED:
             self._begin_terminate()
 
@@ -347,7 +350,9 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
                 # Why only if one is idle: busy workers see for themselves what comes due.
                 next_due = self._core.next_due if self._pool.idle else inf
                 self._alarm_at = max(min(next_due, next_limit), now + self._clock.tick)
-            self._clock.wait(bell, self._alarm_at, INSURANCE)
+            if self._clock.wait(bell, self._alarm_at, INSURANCE):
+                self._alarm_at = -inf
+                sleep(self._clock.tick)  # what rings or comes due meanwhile is seen to at one go
 
     def _look(self) -> None:
         with self._lock:
