@@ -11,11 +11,11 @@ help: ## List the targets
 $(VENV)/.ready: pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[service]' --group dev
 	@touch $@
 
-run: $(VENV)/.ready ## Run the first example
-	$(BIN)/python examples/01_preset_envelopes.py
+run: $(VENV)/.ready ## Start the job service on http://localhost:8080
+	$(BIN)/jobpipe serve $(ARGS)
 
 test: $(VENV)/.ready ## Run the tests (ARGS="-k name" to choose)
 	$(BIN)/python -m pytest -n auto $(ARGS)
@@ -30,6 +30,7 @@ format: $(VENV)/.ready ## Format the code and mend what ruff can
 	$(BIN)/ruff check --fix .
 
 bench: $(VENV)/.ready ## Run the benchmarks (CASE=name for one)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group bench
 	$(BIN)/python -m bench $(CASE)
 
 clean: ## Remove what the targets made

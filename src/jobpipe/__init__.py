@@ -1,0 +1,66 @@
+"""A background job service: jobs put in over HTTP, Python or the command line, run with retries, never lost."""
+
+from .app import JobPage, Jobpipe, QueueInfo, Stats
+from .current import CurrentJob, current_job
+from .errors import (
+    BadInputError,
+    Cancel,
+    JobConflictError,
+    JobNotFoundError,
+    JobpipeError,
+    LeaseLostError,
+    PayloadTooLargeError,
+    QueueFullError,
+    Retry,
+    SettingsError,
+    Snooze,
+    StoppingError,
+    StoreAwayError,
+    StoreError,
+    StoreRefusedError,
+    WrongStatusError,
+)
+from .explain import Explanation, Reason
+from .handler import JobType
+from .job import Attempt, Job, JobError, JobStatus, Progress
+from .request import JobRequest
+from .settings import Settings
+from .stores import open_store
+from .stores.base import Receipt
+
+__all__ = [
+    "Attempt",
+    "BadInputError",
+    "Cancel",
+    "CurrentJob",
+    "Explanation",
+    "Job",
+    "JobConflictError",
+    "JobError",
+    "JobNotFoundError",
+    "JobPage",
+    "JobRequest",
+    "JobStatus",
+    "JobType",
+    "Jobpipe",
+    "JobpipeError",
+    "LeaseLostError",
+    "PayloadTooLargeError",
+    "Progress",
+    "QueueFullError",
+    "QueueInfo",
+    "Reason",
+    "Receipt",
+    "Retry",
+    "Settings",
+    "SettingsError",
+    "Snooze",
+    "Stats",
+    "StoppingError",
+    "StoreAwayError",
+    "StoreError",
+    "StoreRefusedError",
+    "WrongStatusError",
+    "current_job",
+    "open_store",
+]

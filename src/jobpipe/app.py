@@ -1,0 +1,518 @@
+"""Jobpipe: the job types of a program, and everything one can do with jobs from Python.
+
+It runs nothing by itself: `jobpipe serve`, `jobpipe worker` and `Jobpipe.running()` do. The store is opened
+when it is first needed. Methods are for asyncio; those that end in `_sync` are for any thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import cached_property
+from typing import Any, ParamSpec, Self, TypeVar, Unpack, overload
+
+from msgspec import UNSET, Struct
+
+from . import builtin
+from . import explain as explaining
+from . import payload as json
+from .backoff import Backoff
+from .courier import Answer, Courier, unwrap
+from .errors import BadInputError, JobConflictError, JobNotFoundError, WrongStatusError
+from .feed import Feed
+from .handler import Defaults, JobType
+from .ids import check_id, check_name, new_id
+from .job import DEFAULT_QUEUE, DEFAULT_RETRIES, FINISHED, Job, JobStatus, Move, sources
+from .pace import Pace
+from .request import JobOptions, JobRequest, check, convert, read
+from .settings import Settings
+from .stores import open_store
+from .stores.base import Counts, Filter, JobEvent, NewJob, Receipt, Store, WorkerInfo
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_BACKOFF = Backoff()
+MOST_AT_ONCE = 500
+"""Jobs on a page."""
+LARGEST_BATCH = 1_000
+LONGEST_WAIT = 300.0
+_LOOK_AGAIN = 5.0
+"""Seconds after which one who waits looks for himself."""
+
+
+class JobPage(Struct, frozen=True):
+    """Jobs, newest first, without payload, result and history."""
+
+    jobs: list[Job]
+    next_cursor: str | None
+
+
+class QueueInfo(Struct, frozen=True, kw_only=True):
+    """A queue, and how many unfinished jobs it has."""
+
+    name: str
+    paused: bool
+    scheduled: int = 0
+    queued: int = 0
+    running: int = 0
+
+
+class Stats(Struct, frozen=True, kw_only=True):
+    """How many jobs there are with each status, and how many a second came to have it of late."""
+
+    scheduled: int
+    queued: int
+    running: int
+    done: int
+    failed: int
+    cancelled: int
+    per_second: dict[str, float]
+
+
+class Jobpipe:
+    """The job types of a program, and their store.
+
+    The store is the one that JOBPIPE_STORE names, else the one given here, else a SQLite file in the working
+    folder. Further settings may be given by name: `Jobpipe("memory://", queue_size=0)`.
+    """
+
+    def __init__(self, store: str | Store | None = None, **settings: Any) -> None:
+        self._given_store = None if store is None or isinstance(store, str) else store
+        self._defaults = {**settings, "store": store} if isinstance(store, str) else settings
+        self._flags: Mapping[str, Any] = {}
+        self._opening = threading.RLock()
+        self._on_hint: list[Callable[[], object]] = []
+        self._on_cancel: list[Callable[[Sequence[str]], object]] = []
+        self.types: dict[str, JobType[..., Any]] = {}
+        """The job types that this process knows, by name."""
+        self.pace = Pace()
+        builtin.register(self)
+
+    # Setting up
+
+    @overload
+    def job(self, name: Callable[P, R], /) -> JobType[P, R]: ...
+    @overload
+    def job(
+        self,
+        name: str | None = None,
+        /,
+        *,
+        queue: str = ...,
+        max_retries: int = ...,
+        priority: int = ...,
+        deadline: float | None = ...,
+        base: float = ...,
+        cap: float = ...,
+        jitter: bool = ...,
+    ) -> Callable[[Callable[P, R]], JobType[P, R]]: ...
+    def job(
+        self,
+        name: str | Callable[P, R] | None = None,
+        /,
+        *,
+        queue: str = DEFAULT_QUEUE,
+        max_retries: int = DEFAULT_RETRIES,
+        priority: int = 0,
+        deadline: float | None = None,
+        base: float = _BACKOFF.base,
+        cap: float = _BACKOFF.cap,
+        jitter: bool = _BACKOFF.jitter,
+    ) -> Any:
+        """Make a function the handler of a job type, named after the function unless a name is given.
+
+        It takes the payload (its annotation is the model) or nothing; `async def`, or a plain `def`, which runs
+        in a thread. `base`, `cap` and `jitter` are those of the back-off between retries.
+        """
+        if callable(name):
+            return self.job()(name)
+        # Why through a request: the defaults of a type obey the same rules as the fields of a job.
+        fields = {"queue": queue, "max_retries": max_retries, "priority": priority}
+        limits = read(fields if deadline is None else fields | {"deadline": deadline})
+        check_name("queue", queue)
+        backoff = Backoff(base, cap, jitter)
+
+        def register(handler: Callable[P, R]) -> JobType[P, R]:
+            type = check_name("the name of the job type", name or getattr(handler, "__name__", None))
+            if type in self.types and not builtin.is_built_in(self.types[type]):
+                raise BadInputError("the name of the job type", f"{type!r} is taken: names must be unique")
+            defaults = Defaults(
+                queue=queue,
+                max_retries=max_retries,
+                priority=priority,
+                deadline=None if limits.deadline is UNSET else limits.deadline,
+            )
+            self.types[type] = job_type = JobType(self, type, handler, defaults, backoff)
+            return job_type
+
+        return register
+
+    def configure(self, **flags: Any) -> None:
+        """Settings that win over the environment, as flags of the command line do; before the first use."""
+        if "settings" in self.__dict__:
+            raise RuntimeError("the pipe is in use already: configure it before")
+        self._flags = {**self._flags, **flags}
+
+    @cached_property
+    def settings(self) -> Settings:
+        """What holds, read when it is first needed."""
+        return Settings.load(self._flags, defaults=self._defaults)
+
+    @property
+    def store(self) -> Store:
+        """The store, opened and migrated when it is first needed."""
+        if "_opened" not in self.__dict__:
+            with self._opening:
+                if "_opened" not in self.__dict__:
+                    store = self._given_store or open_store(self.settings.store)
+                    store.migrate()
+                    self._opened = store
+        return self._opened
+
+    @cached_property
+    def courier(self) -> Courier:
+        """The way to the store from an event loop."""
+        return Courier(self.store, self.settings.queue_size)
+
+    @cached_property
+    def feed(self) -> Feed:
+        """What happens in the store."""
+        return Feed(self.store)
+
+    def close(self) -> None:
+        """Let go of the store and of threads; the next use opens them again."""
+        with self._opening:
+            parts = self.__dict__
+            for name in ("feed", "courier", "_opened"):
+                part = parts.pop(name, None)
+                if part is not None and part is not self._given_store:
+                    part.close()
+
+    async def __aenter__(self) -> Self:
+        _ = self.store
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.to_thread(self.close)
+
+    @asynccontextmanager
+    async def running(self, workers: int | None = None) -> AsyncIterator[Self]:
+        """Run jobs in this process for as long as the block lasts; then stop gracefully."""
+        from .service import Service  # Why here: a process that only enqueues needs none of it
+
+        service = Service(self, workers=workers)
+        await service.start()
+        try:
+            yield self
+        finally:
+            await service.stop()
+
+    # Putting in
+
+    async def enqueue(
+        self, type: str, payload: Any = None, *, connection: Any = None, **options: Unpack[JobOptions]
+    ) -> Receipt:
+        """Put a job in: `id`, `queue`, `max_retries`, `priority`, `delay` or `run_at`, and `deadline` may be given.
+
+        The same id with the same content again is the same job; with other content it is a JobConflictError.
+        With a `connection` (sqlite3) the job is there if and when the caller's transaction commits.
+        """
+        batch = [self.prepare(_request(type, payload, options))]
+        if connection is not None:
+            return unwrap(self.store.insert_in(connection, batch, capacity=self.settings.queue_size))[0]
+        return (await self._insert(batch))[0]
+
+    def enqueue_sync(
+        self, type: str, payload: Any = None, *, connection: Any = None, **options: Unpack[JobOptions]
+    ) -> Receipt:
+        """`enqueue` from any thread, with or without an event loop."""
+        batch = [self.prepare(_request(type, payload, options))]
+        if connection is not None:
+            return unwrap(self.store.insert_in(connection, batch, capacity=self.settings.queue_size))[0]
+        return self._insert_sync(batch)[0]
+
+    async def enqueue_many(self, requests: Iterable[JobRequest]) -> list[Receipt]:
+        """Put many jobs in: all of them, or none."""
+        return await self._insert(self.prepare_many(requests))
+
+    def enqueue_many_sync(self, requests: Iterable[JobRequest]) -> list[Receipt]:
+        """`enqueue_many` from any thread, with or without an event loop."""
+        return self._insert_sync(self.prepare_many(requests))
+
+    def prepare(self, request: JobRequest, where: str = "") -> NewJob:
+        """The request with its defaults filled in and its payload checked; BadInputError naming the field."""
+        job_type = self.types.get(check_name(f"{where}type", request.type))
+        try:
+            payload = json.encode(request.payload) if job_type is None else job_type.encode(request.payload)
+            json.check_size(payload, self.settings.max_payload)
+        except BadInputError as error:
+            if where:
+                error.field = where + error.field
+                error.args = (f"{where}{error}",)
+            raise
+        defaults = _PLAIN if job_type is None else job_type.defaults
+        queue = defaults.queue if request.queue is UNSET else check_name(f"{where}queue", request.queue)
+        max_retries = defaults.max_retries if request.max_retries is UNSET else request.max_retries
+        priority = defaults.priority if request.priority is UNSET else request.priority
+        deadline = defaults.deadline if request.deadline is UNSET else request.deadline
+        run_at = None if request.run_at is UNSET else request.run_at.timestamp()
+        delay = 0.0 if request.delay is UNSET else float(request.delay)
+        return NewJob(
+            id=new_id() if request.id is UNSET else check_id(request.id),
+            type=request.type,
+            queue=queue,
+            payload=payload,
+            max_retries=max_retries,
+            priority=priority,
+            delay=delay,
+            run_at=run_at,
+            deadline=deadline,
+            fingerprint=json.fingerprint(
+                payload, request.type, queue, max_retries, priority, delay, run_at, deadline
+            ),
+        )
+
+    def prepare_many(self, requests: Iterable[JobRequest], where: str = "jobs") -> list[NewJob]:
+        """The requests of one batch; BadInputError naming the place, JobConflictError for an id that is there twice."""
+        jobs = []
+        for index, request in enumerate(requests):
+            place = f"{where}[{index}]."
+            jobs.append(self.prepare(check(request, place), place))
+        seen: set[str] = set()
+        for job in jobs:
+            if job.id in seen:
+                raise JobConflictError(job.id, "is twice in the batch")
+            seen.add(job.id)
+        return jobs
+
+    async def insert(self, batch: list[NewJob]) -> Answer:
+        """Insert prepared jobs, and let workers of this process know."""
+        answer = await self.courier.insert(batch)
+        self._hint()
+        return answer
+
+    async def _insert(self, batch: list[NewJob]) -> list[Receipt]:
+        return unwrap(await self.insert(batch)) if batch else []
+
+    def _insert_sync(self, batch: list[NewJob]) -> list[Receipt]:
+        if not batch:
+            return []
+        receipts = unwrap(self.store.insert([batch], capacity=self.settings.queue_size)[0])
+        self._hint()
+        return receipts
+
+    def on_hint(self, listener: Callable[[], object]) -> Callable[[], None]:
+        """Be told, in the thread that did it, that this process put jobs in or let them go on."""
+        self._on_hint.append(listener)
+        return lambda: self._on_hint.remove(listener)
+
+    def on_cancel(self, listener: Callable[[Sequence[str]], object]) -> Callable[[], None]:
+        """Be told, in the thread that did it, which jobs this process wants cancelled."""
+        self._on_cancel.append(listener)
+        return lambda: self._on_cancel.remove(listener)
+
+    def _hint(self) -> None:
+        for listener in self._on_hint:
+            listener()
+
+    # Looking
+
+    async def get(self, id: str) -> Job:
+        """The whole job with its history; JobNotFoundError."""
+        job = await self.courier.call(self.store.get, id)
+        if job is None:
+            raise JobNotFoundError(id)
+        return job
+
+    async def page(
+        self,
+        *,
+        status: JobStatus | str | None = None,
+        type: str | None = None,
+        queue: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> JobPage:
+        """The newest jobs, at most `limit`; give `next_cursor` as `cursor` for the next page."""
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_AT_ONCE:
+            raise BadInputError("limit", f"must be a whole number from 1 to {MOST_AT_ONCE}, got {limit!r}")
+        page = await self.courier.call(
+            self.store.page, filter_of(status=status, type=type, queue=queue), limit, _read_cursor(cursor)
+        )
+        return JobPage(page.jobs, None if page.next is None else str(page.next))
+
+    async def wait(self, id: str, timeout: float = 30.0) -> Job:
+        """The job as soon as it is finished, or as it is when the time is over."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + timeout
+        changed = asyncio.Event()
+
+        def heed(events: list[JobEvent]) -> None:
+            if any(event.id == id and event.status in FINISHED for event in events):
+                loop.call_soon_threadsafe(changed.set)
+
+        leave = await self.courier.call(self.feed.subscribe, heed)
+        try:
+            while True:
+                job = await self.get(id)
+                remaining = until - loop.time()
+                if job.is_finished or remaining <= 0:
+                    return job
+                try:
+                    async with asyncio.timeout(min(remaining, _LOOK_AGAIN)):
+                        await changed.wait()
+                except TimeoutError:
+                    pass
+                changed.clear()
+        finally:
+            leave()
+
+    async def explain(self, id: str) -> explaining.Explanation:
+        """Why the job is not running; JobNotFoundError."""
+        explanation = await self.courier.call(explaining.explain, self.store, id)
+        if explanation is None:
+            raise JobNotFoundError(id)
+        return explanation
+
+    async def stats(self) -> Stats:
+        """How many jobs there are, and how fast they go."""
+        counts = await self.courier.call(self.store.counts)
+        found = dict.fromkeys(map(str, JobStatus), 0)
+        for tally in counts.tallies:
+            found[tally.status] += tally.count
+        pace = {str(status): round(value, 3) for status, value in self.pace.per_second().items()}
+        return Stats(**found, per_second=pace)
+
+    async def queues(self) -> list[QueueInfo]:
+        """The queues that have, or had, jobs, and those that are paused; by name."""
+        return queues_of(await self.courier.call(self.store.counts))
+
+    async def workers(self) -> list[WorkerInfo]:
+        """The processes that run jobs."""
+        return await self.courier.call(self.store.workers)
+
+    # Steering
+
+    async def cancel(self, id: str) -> Job:
+        """Cancel a job: at once if it waits; if it runs, its context is cancelled. WrongStatusError for a done or failed one."""
+        (found,) = await self.courier.call(self._cancel, [id])
+        if found is None:
+            raise JobNotFoundError(id)
+        if found in FINISHED and found is not JobStatus.CANCELLED:
+            raise WrongStatusError(id, found, "be cancelled any more")
+        return await self.get(id)
+
+    async def retry(self, id: str) -> Job:
+        """Run a failed or cancelled job again, at once and with all its retries; WrongStatusError for others."""
+        (found,) = await self.courier.call(self.store.retry, [id])
+        if found is None:
+            raise JobNotFoundError(id)
+        if found not in sources(Move.REVIVE):
+            raise WrongStatusError(id, found, "be retried: only failed and cancelled jobs can")
+        self._hint()
+        return await self.get(id)
+
+    async def cancel_many(
+        self, *, status: JobStatus | str | None = None, type: str | None = None, queue: str | None = None
+    ) -> int:
+        """Cancel all jobs that match and are not finished; how many it were."""
+        return await self._each(self._cancel, Move.CANCEL, filter_of(status=status, type=type, queue=queue))
+
+    async def retry_many(
+        self, *, status: JobStatus | str | None = None, type: str | None = None, queue: str | None = None
+    ) -> int:
+        """Run all failed and cancelled jobs that match again; how many it were."""
+        return await self._each(
+            self.store.retry, Move.REVIVE, filter_of(status=status, type=type, queue=queue)
+        )
+
+    def _cancel(self, ids: list[str]) -> list[JobStatus | None]:
+        found = self.store.cancel(ids)
+        running = [id for id, status in zip(ids, found, strict=True) if status is JobStatus.RUNNING]
+        for listener in self._on_cancel if running else ():
+            listener(running)
+        return found
+
+    async def _each(
+        self, verb: Callable[[list[str]], list[JobStatus | None]], move: Move, filter: Filter
+    ) -> int:
+        """Page through what matches, and do it to each that it can be done to."""
+        able = sources(move)
+        statuses = able if filter.status is None else [each for each in able if each is filter.status]
+        count = 0
+        for status in statuses:
+            before: int | None = None
+            while True:
+                chosen = Filter(status=status, type=filter.type, queue=filter.queue)
+                page = await self.courier.call(self.store.page, chosen, MOST_AT_ONCE, before)
+                found = await self.courier.call(verb, [job.id for job in page.jobs])
+                count += sum(each in able for each in found)
+                before = page.next
+                if before is None:
+                    break
+        self._hint()
+        return count
+
+    async def pause(self, queue: str) -> QueueInfo:
+        """Start no more jobs of the queue."""
+        await self.courier.call(self.store.pause, check_name("queue", queue))
+        return await self._queue(queue)
+
+    async def resume(self, queue: str) -> QueueInfo:
+        """Undo a pause."""
+        await self.courier.call(self.store.resume, check_name("queue", queue))
+        self._hint()
+        return await self._queue(queue)
+
+    async def _queue(self, name: str) -> QueueInfo:
+        paused = name in (await self.courier.call(self.store.counts)).paused
+        found = [info for info in await self.queues() if info.name == name]
+        return found[0] if found else QueueInfo(name=name, paused=paused)
+
+
+_PLAIN = Defaults(queue=DEFAULT_QUEUE, max_retries=DEFAULT_RETRIES, priority=0, deadline=None)
+"""The defaults of a type that this process does not know."""
+
+
+def _request(type: str, payload: Any, options: JobOptions) -> JobRequest:
+    given = {name: value for name, value in options.items() if value is not None}
+    return read({"type": type, "payload": payload, **given})
+
+
+def filter_of(
+    *, status: JobStatus | str | None = None, type: str | None = None, queue: str | None = None
+) -> Filter:
+    """What a caller gave as a filter, checked."""
+    return Filter(
+        status=None if status is None else convert({"status": status}, _StatusOnly).status,
+        type=None if type is None else check_name("type", type),
+        queue=None if queue is None else check_name("queue", queue),
+    )
+
+
+class _StatusOnly(Struct):
+    status: JobStatus
+
+
+def _read_cursor(cursor: str | None) -> int | None:
+    if cursor is None:
+        return None
+    if not (isinstance(cursor, str) and cursor.isascii() and cursor.isdigit() and len(cursor) <= 18):
+        raise BadInputError("cursor", "must be the next_cursor of a page")
+    return int(cursor)
+
+
+def queues_of(counts: Counts) -> list[QueueInfo]:
+    """The queues in the counts, by name."""
+    found: dict[str, dict[str, int]] = {name: {} for name in counts.paused}
+    for tally in counts.tallies:
+        numbers = found.setdefault(tally.queue, {})
+        if tally.status not in FINISHED:
+            numbers[tally.status] = numbers.get(tally.status, 0) + tally.count
+    return [
+        QueueInfo(name=name, paused=name in counts.paused, **numbers)
+        for name, numbers in sorted(found.items())
+    ]

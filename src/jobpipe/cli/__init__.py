@@ -1,0 +1,1 @@
+"""The command line: what is heavy is imported by the command that needs it."""

@@ -1,0 +1,112 @@
+"""What a supervised process does: load the pipe, then serve or work until it is asked to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import traceback
+from collections.abc import Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..errors import JobpipeError, SettingsError, StoreAwayError, StoreRefusedError
+from ..logs import setup_logging
+
+if TYPE_CHECKING:
+    from ..app import Jobpipe
+    from ..leash import Leash
+
+logger = logging.getLogger("jobpipe")
+_LOOK_AGAIN = 1.0
+"""Seconds after which a store that was away is tried again."""
+
+
+def run_child(leash: Leash, *, app: str | None, flags: Mapping[str, Any], is_web: bool) -> int:
+    """The whole life of the process; its exit code."""
+    from ..loading import AppBrokenError, load_pipe
+
+    try:
+        pipe = load_pipe(app)
+        pipe.configure(**flags)
+        told = _settings_to_tell(pipe)
+    except AppBrokenError as error:
+        return leash.fault(f"{error.details}error: {error}", 1)
+    except JobpipeError as error:
+        return leash.fault(str(error), _code(error))
+    except Exception:
+        return leash.fault(traceback.format_exc(), 1)
+    setup_logging(pipe.settings.log)
+    sockets = leash.greet(told)
+    if leash.is_stopping:
+        return 0
+    loop = _new_loop()
+    stop = asyncio.Event()
+    leash.on_stop(lambda: loop.call_soon_threadsafe(stop.set))
+    main: Coroutine[Any, Any, None]
+    if is_web:
+        from ..web.serve import serve
+
+        main = serve(pipe, sockets, stop, leash.ready)
+    else:
+        main = work(pipe, stop, leash.ready)
+    try:
+        # Why not asyncio.run: it would wait for threads, and a handler may be stuck in one.
+        loop.run_until_complete(main)
+    except (SettingsError, StoreRefusedError) as error:
+        return leash.fault(str(error), _code(error))
+    return 0
+
+
+async def work(pipe: Jobpipe, stop: asyncio.Event, on_ready: Callable[[], None]) -> None:
+    """Run jobs until the event; a store that is away at the start is waited for."""
+    from ..service import Service
+
+    service = Service(pipe)
+    if await _has_started(service.start, stop):
+        on_ready()
+        await stop.wait()
+        await service.stop()
+    await service.close()
+
+
+async def _has_started(start: Callable[[], Coroutine[Any, Any, None]], stop: asyncio.Event) -> bool:
+    was_away = False
+    while not stop.is_set():
+        try:
+            await start()
+        except StoreAwayError as error:
+            if not was_away:
+                logger.warning("the store is away, waiting for it: %s", error)
+            was_away = True
+            try:
+                async with asyncio.timeout(_LOOK_AGAIN):
+                    await stop.wait()
+            except TimeoutError:
+                pass
+        else:
+            return True
+    return False
+
+
+def _settings_to_tell(pipe: Jobpipe) -> dict[str, Any]:
+    """What the supervisor needs to know; no secrets."""
+    settings = pipe.settings
+    return {
+        "host": settings.host,
+        "port": settings.port,
+        "grace": settings.grace,
+        "log": settings.log,
+        "has_token": settings.token is not None,
+        "is_shared": not settings.store.startswith("memory:"),
+    }
+
+
+def _code(error: JobpipeError) -> int:
+    return 2 if isinstance(error, SettingsError) else 1
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()

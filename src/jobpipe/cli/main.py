@@ -1,0 +1,46 @@
+"""The command `jobpipe`: its groups of commands, put together."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from . import jobs, serving
+
+app = typer.Typer(
+    name="jobpipe",
+    help="Run background jobs, put them in, and look at them.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # Why: rich would double the time that `--help` takes
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"jobpipe {version('rate-envelope-queue')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+for _group in (serving, jobs):
+    for _command in _group.COMMANDS:
+        app.command()(_command)
+
+
+def main() -> None:
+    """Run the command that the arguments name."""
+    app(prog_name="jobpipe")

@@ -1,0 +1,70 @@
+"""Options: the flags of a command, made from the table of settings, so that there is one description of each.
+
+They are read as text: the settings themselves say what is wrong with a value, wherever it came from.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import fields
+from functools import wraps
+from typing import Annotated, Any
+
+import typer
+
+from ..settings import Settings, flag_of
+
+_TABLE = {each.name: each for each in fields(Settings)}
+
+
+def with_settings(names: Iterable[str]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command a flag for each of these settings; it gets those that were used as the mapping `flags`."""
+    chosen = list(names)
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def run(**kwargs: Any) -> None:
+            flags = {name: value for name in chosen if (value := kwargs.pop(name)) is not None}
+            command(**kwargs, flags=flags)
+
+        own = inspect.signature(command, eval_str=True)
+        parameters = [each for each in own.parameters.values() if each.name != "flags"]
+        parameters += [
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=None,
+                annotation=Annotated[str | None, _option(name)],
+            )
+            for name in chosen
+        ]
+        # Why both: typer looks at the signature and at the annotations.
+        run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {each.name: each.annotation for each in parameters}
+        return run
+
+    return decorate
+
+
+def _option(name: str) -> Any:
+    setting = _TABLE[name]
+    default = setting.default
+    shown = (
+        f" (default: {default:g})"
+        if isinstance(default, float) and default < 10**6
+        else f" (default: {default})"
+    )
+    return typer.Option(
+        flag_of(name),
+        metavar=_metavar(name, setting.type),
+        help=f"{setting.metadata['help']}{shown if default not in (None, ()) else ''} [{setting.metadata['env']}]",
+        show_default=False,
+    )
+
+
+def _metavar(name: str, type: object) -> str:
+    """What stands for the value in the help."""
+    return {"int": "N", "float": "SECONDS", "tuple[str, ...]": "A,B,…"}.get(
+        str(type), name.split("_")[-1].upper()
+    )

@@ -1,0 +1,80 @@
+"""`serve` and `worker`: a supervisor, and the processes that it keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import SettingsError
+from ..settings import Settings
+from .guard import guarded
+from .options import with_settings
+
+if TYPE_CHECKING:
+    from ..leash import Leash
+    from ..supervisor import Terms
+
+App = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="APP", help="module:attribute of your Jobpipe; else the built-in types", show_default=False
+    ),
+]
+Processes = Annotated[
+    int, typer.Option(metavar="N", min=1, max=1_000, help="how many processes to keep running")
+]
+Insecure = Annotated[bool, typer.Option("--insecure", help="listen beyond this machine without a token")]
+
+_ALL = [each.name for each in fields(Settings)]
+_WEB_ONLY = {"host", "port", "token", "read_token", "token_file", "allowed_hosts"}
+
+
+@guarded
+@with_settings(_ALL)
+def serve(
+    *, app: App = None, processes: Processes = 1, insecure: Insecure = False, flags: Mapping[str, Any]
+) -> None:
+    """Run the API and the workers."""
+    _supervise(app, processes, flags, is_web=True, is_insecure=insecure)
+
+
+@guarded
+@with_settings([name for name in _ALL if name not in _WEB_ONLY])
+def worker(*, app: App = None, processes: Processes = 1, flags: Mapping[str, Any]) -> None:
+    """Run workers only."""
+    _supervise(app, processes, flags, is_web=False)
+
+
+COMMANDS = (serve, worker)
+
+
+def _supervise(
+    app: str | None, processes: int, flags: Mapping[str, Any], *, is_web: bool, is_insecure: bool = False
+) -> None:
+    from .. import supervisor
+    from ..logs import setup_logging
+
+    setup_logging(Settings.load(flags).log)  # what is wrong without the program is told before it is imported
+
+    def child(leash: Leash) -> int:
+        from .child import run_child  # only there: it brings asyncio, and the user's program
+
+        return run_child(leash, app=app, flags=flags, is_web=is_web)
+
+    def prepare(told: Mapping[str, Any]) -> Terms:
+        setup_logging(told["log"])
+        if processes > 1 and not told["is_shared"]:
+            raise SettingsError("--processes", "must be 1 with memory://, which no two processes share")
+        if not is_web:
+            return supervisor.Terms(grace=told["grace"], announcement="working")
+        from .listener import listen, url_of
+
+        is_open = told["has_token"] or is_insecure
+        sockets = listen(told["host"], told["port"], beyond_loopback=is_open)
+        announcement = f"listening on {url_of(sockets[0])}"
+        return supervisor.Terms(sockets=tuple(sockets), grace=told["grace"], announcement=announcement)
+
+    raise typer.Exit(supervisor.run(child, processes=processes, prepare=prepare))

@@ -1,0 +1,127 @@
+"""Tables: jobs for people (rich) and for programs (JSON), on stdout.
+
+Every string of a job is shown as text: no markup, and nothing that a terminal would act on.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ..logs import escape
+
+if TYPE_CHECKING:
+    from ..explain import Explanation
+    from ..job import Job
+
+_COLOURS = {
+    "scheduled": "cyan",
+    "queued": "blue",
+    "running": "yellow",
+    "done": "green",
+    "failed": "red",
+    "cancelled": "magenta",
+}
+_LONGEST = 2_000
+"""Characters of a payload, result or traceback that people are shown."""
+
+
+def print_json(value: Any, without: tuple[str, ...] = ()) -> None:
+    """The value as JSON; a list has one element a line. Control characters are escaped, as JSON does."""
+    plain = msgspec.to_builtins(value)
+    if isinstance(plain, list):
+        lines = [_dump({key: each[key] for key in each if key not in without}) for each in plain]
+        text = "[" + ",\n ".join(lines) + "]"
+    else:
+        text = _dump(plain, indent=2)
+    sys.stdout.write(f"{text}\n")
+
+
+def _dump(value: Any, indent: int | None = None) -> str:
+    return json.dumps(value, indent=indent).replace("\x7f", "\\u007f")
+
+
+def print_jobs(jobs: list[Job]) -> None:
+    """A line a job."""
+    if not jobs:
+        _console().print("no jobs")
+        return
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in ("ID", "TYPE", "QUEUE", "STATUS", "ATTEMPTS", "CREATED", "ERROR"):
+        table.add_column(name, no_wrap=name != "ERROR", overflow="fold")
+    for job in jobs:
+        table.add_row(
+            _text(job.id),
+            _text(job.type),
+            _text(job.queue),
+            _status(job.status),
+            f"{job.attempts}/{job.max_retries + 1}",
+            _when(job.created_at),
+            _text(f"{job.error.type}: {job.error.message}"[:200] if job.error else ""),
+        )
+    _console().print(table)
+
+
+def print_job(job: Job) -> None:
+    """All of a job, a field a line, and its runs below."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    rows: list[tuple[str, Text | str | None]] = [
+        ("id", _text(job.id)),
+        ("type", _text(job.type)),
+        ("queue", _text(job.queue)),
+        ("status", _status(job.status)),
+        ("attempts", f"{job.attempts} of {job.max_retries + 1}"),
+        ("priority", str(job.priority) if job.priority else None),
+        ("deadline", f"{job.deadline:g} s" if job.deadline else None),
+        ("created", _when(job.created_at)),
+        ("run at", _when(job.run_at)),
+        ("started", _when(job.started_at) if job.started_at else None),
+        ("finished", _when(job.finished_at) if job.finished_at else None),
+        ("progress", _text(f"{job.progress.value:.0%} {job.progress.note or ''}") if job.progress else None),
+        ("payload", _text(_dump(job.payload))),
+        ("result", _text(_dump(job.result)) if job.status == "done" else None),
+        ("error", _text(f"{job.error.type}: {job.error.message}") if job.error else None),
+    ]
+    for name, value in rows:
+        if value is not None:
+            table.add_row(name, value)
+    for run in job.history:
+        took = (run.ended_at - run.began_at).total_seconds()
+        how = f"{run.error.type}: {run.error.message}" if run.error else "ok"
+        table.add_row(f"run {run.number}", _text(f"{_when(run.began_at)}, {took:.3f} s, {run.worker}: {how}"))
+    _console().print(table)
+    if job.error and job.error.traceback:
+        lines = job.error.traceback[-_LONGEST:].splitlines()
+        _console().print(Text("\n".join(map(escape, lines)), style="dim"))
+
+
+def print_explanation(explanation: Explanation) -> None:
+    """The reason, in words."""
+    _console().print(_text(explanation.text))
+
+
+def _console() -> Console:
+    # Why wide where nobody looks: a table that is cut at 80 columns is no use in a pipe.
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 240)
+
+
+def _text(value: str) -> Text:
+    shown = value if len(value) <= _LONGEST else f"{value[:_LONGEST]}…"
+    return Text(escape(shown))
+
+
+def _status(status: str) -> Text:
+    return Text(str(status), style=_COLOURS.get(str(status), ""))
+
+
+def _when(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")

@@ -1,0 +1,101 @@
+"""Courier: calls a store's verbs for an event loop, and carries many inserts in one.
+
+A store that blocks is called in threads. While one insert is under way, those that come meanwhile wait and
+go together with the next: so many concurrent enqueues share one transaction, and each is answered only
+after it is on disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
+
+from .errors import JobConflictError, QueueFullError
+from .stores.base import NewJob, Receipt, Store
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+Answer = list[Receipt] | JobConflictError | QueueFullError
+
+_THREADS = 8
+_MOST_TOGETHER = 1_000
+"""Batches in one insert."""
+
+
+class _Group:
+    """The inserts of one event loop that wait for their turn."""
+
+    __slots__ = ("carrier", "waiting")
+
+    def __init__(self) -> None:
+        self.waiting: list[tuple[Sequence[NewJob], asyncio.Future[Answer]]] = []
+        self.carrier: asyncio.Task[None] | None = None
+
+
+class Courier:
+    """The way from event loops to one store."""
+
+    def __init__(self, store: Store, capacity: int) -> None:
+        self._store = store
+        self._capacity = capacity
+        self._threads = ThreadPoolExecutor(_THREADS, "jobpipe-store") if store.capabilities.blocking else None
+        self._groups: WeakKeyDictionary[asyncio.AbstractEventLoop, _Group] = WeakKeyDictionary()
+
+    async def call(self, verb: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a verb of the store."""
+        if self._threads is None:
+            return verb(*args, **kwargs)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, partial(verb, *args, **kwargs))
+
+    async def insert(self, batch: Sequence[NewJob]) -> Answer:
+        """Insert a batch, together with others that come at the same time."""
+        if self._threads is None:
+            return self._store.insert([batch], capacity=self._capacity)[0]
+        loop = asyncio.get_running_loop()
+        group = self._groups.get(loop)
+        if group is None:
+            group = self._groups[loop] = _Group()
+        answer: asyncio.Future[Answer] = loop.create_future()
+        group.waiting.append((batch, answer))
+        if group.carrier is None:
+            group.carrier = loop.create_task(self._carry(group))
+        return await answer
+
+    async def _carry(self, group: _Group) -> None:
+        """Take along all that waits, until nothing does."""
+        try:
+            while group.waiting:
+                load, group.waiting = group.waiting[:_MOST_TOGETHER], group.waiting[_MOST_TOGETHER:]
+                try:
+                    answers = await self.call(
+                        self._store.insert, [batch for batch, _ in load], capacity=self._capacity
+                    )
+                except Exception as error:
+                    for _, future in load:
+                        if not future.done():
+                            future.set_exception(error)
+                else:
+                    for (_, future), answer in zip(load, answers, strict=True):
+                        if not future.done():  # who asked may have gone
+                            future.set_result(answer)
+        finally:
+            group.carrier = None
+            for _, future in group.waiting:
+                future.cancel()  # only where the loop itself ends
+
+    def close(self) -> None:
+        """Wait for calls under way, and take no more."""
+        if self._threads is not None:
+            self._threads.shutdown()
+
+
+def unwrap(answer: Answer) -> list[Receipt]:
+    """The receipts; raises what stands in their place."""
+    if isinstance(answer, list):
+        return answer
+    raise answer

@@ -1,0 +1,179 @@
+"""The errors of the service, and the signals that a handler raises.
+
+JobpipeError
+  BadInputError(ValueError)            a value is wrong; `field` names it
+    PayloadTooLargeError               the payload is longer than it may be
+  UnknownTypeError(LookupError)        no handler of that type in this process, where one is needed
+  JobNotFoundError(LookupError)        no job has that id
+  JobConflictError                     the id is taken by a job with other content
+  WrongStatusError                     the job's status does not allow it
+  QueueFullError                       too many jobs wait in the queue
+  StoppingError                        the service stops and takes no more jobs
+  LeaseLostError                       another worker may have the job by now
+  StoreError                           something is wrong with the store
+    StoreAwayError                     it cannot be reached, or cannot write, for now
+    StoreRefusedError                  it cannot keep the promises, or its schema is newer than the program
+  SettingsError(ValueError)            a setting is wrong; `name` names it
+Signal                                 raised by a handler to say what follows; no error
+  Retry, Snooze, Cancel
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from math import isfinite
+
+
+class JobpipeError(Exception):
+    """The root of every error that this package raises."""
+
+
+class BadInputError(JobpipeError, ValueError):
+    """A value is wrong; nothing was changed."""
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(f"{field} {problem}")
+        self.field = field
+
+
+class PayloadTooLargeError(BadInputError):
+    """The payload is longer than the setting allows."""
+
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(
+            "payload",
+            f"takes {size:,} bytes as JSON, {limit:,} are allowed: "
+            "store the data elsewhere and send its address, or raise JOBPIPE_MAX_PAYLOAD",
+        )
+
+
+class UnknownTypeError(JobpipeError, LookupError):
+    """This process has no handler for the type, and the call needs one."""
+
+    def __init__(self, type: str) -> None:
+        super().__init__(
+            f"no handler for the type {type!r} in this process: define one with @pipe.job({type!r})"
+        )
+        self.type = type
+
+
+class JobNotFoundError(JobpipeError, LookupError):
+    """No job has that id: it never was, or it finished long ago and was pruned."""
+
+    def __init__(self, id: str) -> None:
+        super().__init__(f"no job has the id {id!r}")
+        self.id = id
+
+
+class JobConflictError(JobpipeError):
+    """The id is taken by a job with other content."""
+
+    def __init__(self, id: str, problem: str = "is taken by a job with other content") -> None:
+        super().__init__(f"the id {id!r} {problem}: choose another id, or send the same content")
+        self.id = id
+
+
+class WrongStatusError(JobpipeError):
+    """The job's status does not allow what was asked."""
+
+    def __init__(self, id: str, status: str, action: str) -> None:
+        super().__init__(f"job {id!r} is {status}: it cannot {action}")
+        self.id = id
+        self.status = status
+
+
+class QueueFullError(JobpipeError):
+    """As many jobs wait in the queue as may; none of the call was accepted."""
+
+    def __init__(self, queue: str, *, waiting: int, needed: int, capacity: int) -> None:
+        advice = (
+            "it can never fit: send fewer at once, or raise QUEUE_SIZE"
+            if needed > capacity
+            else "try again later, or raise QUEUE_SIZE"
+        )
+        super().__init__(
+            f"queue {queue!r} is full: {needed} more needed, {waiting} of {capacity} places are taken; {advice}"
+        )
+        self.queue = queue
+        self.waiting = waiting
+        self.needed = needed
+        self.capacity = capacity
+
+
+class StoppingError(JobpipeError):
+    """The service stops: it takes no more jobs."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the service is stopping and takes no more jobs: send it to another, or after the restart"
+        )
+
+
+class LeaseLostError(JobpipeError):
+    """The lease ran out before the run ended: the job is, or was, given to another worker."""
+
+    def __init__(self, id: str) -> None:
+        super().__init__(f"the lease of job {id!r} was lost: what this run came to was not recorded")
+        self.id = id
+
+
+class StoreError(JobpipeError):
+    """Something is wrong with the store."""
+
+
+class StoreAwayError(StoreError):
+    """The store cannot be reached, or cannot write, for now; nothing of the call was done."""
+
+
+class StoreRefusedError(StoreError):
+    """The store cannot be used at all until somebody mends it."""
+
+
+class SettingsError(JobpipeError, ValueError):
+    """A setting has a wrong value."""
+
+    def __init__(self, name: str, problem: str) -> None:
+        super().__init__(f"{name} {problem}")
+        self.name = name
+
+
+class Signal(Exception):
+    """What a handler raises to steer its job."""
+
+
+class Retry(Signal):
+    """Run it again, after the back-off or so many seconds; it costs an attempt, and fails where none is left."""
+
+    def __init__(
+        self, after: float | timedelta | None = None, reason: str = "the handler asked for a retry"
+    ) -> None:
+        super().__init__(reason)
+        self.after = None if after is None else _seconds("after", after)
+
+
+class Snooze(Signal):
+    """Run it again after so many seconds, as if this run had not been."""
+
+    def __init__(self, seconds: float | timedelta) -> None:
+        self.seconds = _seconds("seconds", seconds)
+        super().__init__(f"snoozed for {self.seconds:g} s")
+
+
+class Cancel(Signal):
+    """End the job as cancelled; it is not run again."""
+
+    def __init__(self, reason: str = "the handler cancelled it") -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def _seconds(field: str, value: float | timedelta) -> float:
+    seconds = value.total_seconds() if isinstance(value, timedelta) else value
+    if (
+        isinstance(seconds, bool)
+        or not isinstance(seconds, int | float)
+        or not isfinite(seconds)
+        or seconds < 0
+    ):
+        raise BadInputError(field, f"must be a number of seconds >= 0, got {value!r}")
+    return float(seconds)

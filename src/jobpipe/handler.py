@@ -1,0 +1,132 @@
+"""JobType: a handler with its name, its payload's model and its defaults.
+
+It turns what a caller gives into the JSON that is stored, and what is stored into the handler's argument;
+both ways the model is checked. It runs nothing by itself.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack, get_type_hints
+
+import msgspec
+
+from . import payload as json
+from .backoff import Backoff
+from .errors import BadInputError
+from .request import JobOptions, JobRequest, complaint, read
+
+if TYPE_CHECKING:
+    from .app import Jobpipe
+    from .stores.base import Receipt
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Defaults:
+    """What a job of the type has where the caller says nothing."""
+
+    queue: str
+    max_retries: int
+    priority: int
+    deadline: float | None
+
+
+class JobType(Generic[P, R]):
+    """A handler that can be enqueued; calling it runs the handler here and now, as in a test."""
+
+    def __init__(
+        self, pipe: Jobpipe, name: str, handler: Callable[P, R], defaults: Defaults, backoff: Backoff
+    ) -> None:
+        self.name = name
+        self.defaults = defaults
+        self.backoff = backoff
+        self.is_async = inspect.iscoroutinefunction(handler)
+        self._pipe = pipe
+        self._handler = handler
+        self._model, self._takes_payload = _payload_of(handler)
+        try:
+            self._decode = msgspec.json.Decoder(self._model).decode
+        except TypeError as error:
+            raise BadInputError(
+                f"the payload of {name!r}", f"has a type that is not supported: {error}"
+            ) from None
+        self.__doc__ = handler.__doc__
+        self.__name__ = getattr(handler, "__name__", name)
+        self.__wrapped__ = handler
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._handler(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<job type {self.name!r}>"
+
+    async def enqueue(
+        self, payload: Any = None, *, connection: Any = None, **options: Unpack[JobOptions]
+    ) -> Receipt:
+        """Put a job in; see `Jobpipe.enqueue`."""
+        return await self._pipe.enqueue(self.name, payload, connection=connection, **options)
+
+    def enqueue_sync(
+        self, payload: Any = None, *, connection: Any = None, **options: Unpack[JobOptions]
+    ) -> Receipt:
+        """`enqueue` from any thread, with or without an event loop."""
+        return self._pipe.enqueue_sync(self.name, payload, connection=connection, **options)
+
+    async def enqueue_many(self, payloads: Iterable[Any]) -> list[Receipt]:
+        """Put a job in for each payload: all of them, or none."""
+        return await self._pipe.enqueue_many(self._requests(payloads))
+
+    def enqueue_many_sync(self, payloads: Iterable[Any]) -> list[Receipt]:
+        """`enqueue_many` from any thread, with or without an event loop."""
+        return self._pipe.enqueue_many_sync(self._requests(payloads))
+
+    def _requests(self, payloads: Iterable[Any]) -> list[JobRequest]:
+        return [read({"type": self.name, "payload": payload}) for payload in payloads]
+
+    def encode(self, payload: Any) -> bytes:
+        """The payload as JSON that fits the model; BadInputError if it does not."""
+        raw = json.encode(payload)
+        if self._model is not Any:
+            self.decode(raw)
+        return raw
+
+    def decode(self, raw: bytes) -> Any:
+        """The handler's argument; BadInputError naming the place that does not fit."""
+        try:
+            return self._decode(raw)
+        except msgspec.ValidationError as error:
+            raise complaint(error, msgspec.json.decode(raw), "payload.") from None
+
+    def run(self, argument: Any) -> Any | Awaitable[Any]:
+        """Call the handler: a coroutine if it is one."""
+        handler: Callable[..., Any] = self._handler
+        return handler(argument) if self._takes_payload else handler()
+
+
+def _payload_of(handler: Callable[..., Any]) -> tuple[Any, bool]:
+    """The type of the payload, and whether the handler takes it at all."""
+    if not callable(handler):
+        raise BadInputError("handler", f"must be a function, got {handler!r}")
+    if inspect.isgeneratorfunction(handler) or inspect.isasyncgenfunction(handler):
+        raise BadInputError("handler", f"is a generator function, a call of it runs nothing, got {handler!r}")
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = list(inspect.signature(handler).parameters.values())
+    needed = [
+        each
+        for each in parameters
+        if each.default is each.empty and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+    ]
+    taken = [each for each in parameters if each.kind in positional]
+    if len(needed) > 1 or (needed and needed[0] not in taken):
+        raise BadInputError(
+            "handler", f"must take the payload, or nothing: {handler!r} takes {len(needed)} arguments"
+        )
+    if not taken:
+        return Any, False
+    hints = get_type_hints(handler, include_extras=True)
+    return hints.get(taken[0].name, Any), True

@@ -1,0 +1,130 @@
+"""Job: what the service keeps of a piece of work, and the one table of how its status may change.
+
+Stores build their guards from TRANSITIONS; nothing else says which change is legal. A missing key *is*
+the error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+from msgspec import Struct
+
+DEFAULT_TYPE = "echo"
+DEFAULT_QUEUE = "default"
+DEFAULT_RETRIES = 3
+KEPT_HISTORY = 20
+"""How many runs the history of a job keeps."""
+
+
+class JobStatus(StrEnum):
+    """Where a job stands."""
+
+    SCHEDULED = "scheduled"
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class Move(StrEnum):
+    """What can happen to a job."""
+
+    COME_DUE = "come due"
+    CLAIM = "claim"
+    SUCCEED = "succeed"
+    FAIL = "fail"
+    RETRY = "retry"
+    SNOOZE = "snooze"
+    RELEASE = "release"
+    RESCUE = "rescue"
+    CANCEL = "cancel"
+    REVIVE = "revive"
+
+
+_S, _M = JobStatus, Move
+
+TRANSITIONS: Mapping[JobStatus, Mapping[Move, JobStatus]] = {
+    _S.SCHEDULED: {_M.COME_DUE: _S.QUEUED, _M.CANCEL: _S.CANCELLED},
+    _S.QUEUED: {_M.CLAIM: _S.RUNNING, _M.CANCEL: _S.CANCELLED},
+    _S.RUNNING: {
+        _M.SUCCEED: _S.DONE,
+        _M.FAIL: _S.FAILED,
+        _M.RETRY: _S.SCHEDULED,
+        _M.SNOOZE: _S.SCHEDULED,
+        _M.RELEASE: _S.QUEUED,
+        _M.RESCUE: _S.QUEUED,
+        _M.CANCEL: _S.CANCELLED,
+    },
+    _S.DONE: {},
+    _S.FAILED: {_M.REVIVE: _S.QUEUED},
+    _S.CANCELLED: {_M.REVIVE: _S.QUEUED},
+}
+
+WAITING = frozenset({JobStatus.SCHEDULED, JobStatus.QUEUED})
+FINISHED = frozenset({JobStatus.DONE, JobStatus.FAILED, JobStatus.CANCELLED})
+
+
+def sources(move: Move) -> tuple[JobStatus, ...]:
+    """The statuses in which it can happen."""
+    return tuple(status for status, moves in TRANSITIONS.items() if move in moves)
+
+
+class JobError(Struct, frozen=True, kw_only=True):
+    """Why a run failed."""
+
+    type: str
+    message: str
+    traceback: str | None = None
+
+
+class Progress(Struct, frozen=True, kw_only=True):
+    """How far a run is: from 0 to 1, and a word about it."""
+
+    value: float
+    note: str | None = None
+
+
+class Attempt(Struct, frozen=True, kw_only=True):
+    """One run of a job that has ended."""
+
+    number: int
+    began_at: datetime
+    ended_at: datetime
+    worker: str
+    error: JobError | None = None
+
+
+class Job(Struct, frozen=True, kw_only=True):
+    """A job as it was when somebody looked."""
+
+    id: str
+    type: str
+    queue: str
+    status: JobStatus
+    payload: Any = None
+    result: Any = None
+    attempts: int = 0
+    max_retries: int = DEFAULT_RETRIES
+    priority: int = 0
+    run_at: datetime
+    deadline: float | None = None
+    error: JobError | None = None
+    progress: Progress | None = None
+    created_at: datetime
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    history: tuple[Attempt, ...] = ()
+
+    @property
+    def is_finished(self) -> bool:
+        return self.status in FINISHED
+
+
+def instant(seconds: float) -> datetime:
+    """Seconds since the epoch as an aware UTC time."""
+    return datetime.fromtimestamp(seconds, UTC)

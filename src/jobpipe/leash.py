@@ -1,0 +1,90 @@
+"""Leash: a child's end of the socket pair by which its supervisor holds it.
+
+A thread reads it, so that a blocked event loop does not matter: a byte asks to stop, and the end of the
+stream means that the supervisor is gone and nobody would end this process any more, so that it ends at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from queue import SimpleQueue
+from typing import Any
+
+GO, STOP = b"g", b"s"
+_MOST_SOCKETS = 16
+_PR_SET_PDEATHSIG = 1
+
+
+class Leash:
+    """What a child tells its supervisor, and hears from it."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        self._channel = channel
+        self._sockets: SimpleQueue[list[socket.socket]] = (
+            SimpleQueue()
+        )  # its put may interrupt its get, in a signal
+        self._on_stop: Callable[[], object] | None = None
+        self.is_stopping = False
+        threading.Thread(target=self._watch, name="jobpipe-leash", daemon=True).start()
+
+    def greet(self, settings: Mapping[str, Any]) -> list[socket.socket]:
+        """Tell what this process is set to, and wait for the listening sockets; none if it is to stop."""
+        self._tell({"settings": dict(settings)})
+        return self._sockets.get()
+
+    def ready(self) -> None:
+        """Tell that this process does its work."""
+        self._tell({"ready": True})
+
+    def fault(self, text: str, code: int) -> int:
+        """Tell why this process can never start; the exit code to end with."""
+        self._tell({"fault": text, "code": code})
+        return code
+
+    def on_stop(self, callback: Callable[[], object]) -> None:
+        """Call it when this process is to stop: in any thread or a signal handler, perhaps more than once, or now."""
+        self._on_stop = callback
+        if self.is_stopping:
+            callback()
+
+    def ask_to_stop(self) -> None:
+        """Stop gracefully; as often as one likes."""
+        self.is_stopping = True
+        self._sockets.put([])
+        if self._on_stop is not None:
+            self._on_stop()
+
+    def _tell(self, message: Mapping[str, Any]) -> None:
+        try:
+            self._channel.sendall(json.dumps(message).encode() + b"\n")
+        except OSError:
+            pass  # the supervisor is gone, and so is this process in a moment
+
+    def _watch(self) -> None:
+        while True:
+            try:
+                data, numbers, _, _ = socket.recv_fds(self._channel, 64, _MOST_SOCKETS)
+            except OSError:
+                data, numbers = b"", []
+            if not data:
+                os._exit(1)
+            if GO in data:
+                self._sockets.put([socket.socket(fileno=number) for number in numbers])
+            if STOP in data:
+                self.ask_to_stop()
+
+
+def die_with(parent: int) -> None:
+    """Let the kernel kill this process when its parent dies, where it can; the leash does it elsewhere."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it died before we could ask for that
+        os._exit(1)

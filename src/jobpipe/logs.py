@@ -1,0 +1,112 @@
+"""Logs: every event is one line on stderr, whatever was in the strings, as text or as JSON.
+
+Line ends, escape sequences and other characters that a terminal would act on are escaped; an exception is
+part of its line. Secrets are kept out by those who log: a store shows its URL without them.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import threading
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+_OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
+"""What every record has; the rest was given as `extra`. (color_message: uvicorn's twin of the message.)"""
+_QUIET = ("httpx", "httpcore")
+"""Why: they log every URL that they call, with the secrets that may be in it."""
+
+
+def escape(text: str) -> str:
+    """The text with everything that is not printable, line ends among them, as an escape sequence."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+class TextFormatter(logging.Formatter):
+    """`time level logger message key=value …`"""
+
+    def format(self, record: logging.LogRecord) -> str:
+        parts = [_time(record), record.levelname, escape(record.name), escape(_message(record))]
+        parts += [f"{escape(key)}={_quoted(value)}" for key, value in _extras(self, record).items()]
+        return " ".join(parts)
+
+
+class JsonFormatter(logging.Formatter):
+    """An object a line: `time`, `level`, `logger`, `message`, and what was given beside."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        event = {
+            "time": _time(record),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": _message(record),
+        }
+        line = json.dumps(_extras(self, record) | event, default=_text_of)
+        return line.replace("\x7f", "\\u007f")  # the one control character that JSON lets through
+
+
+def _time(record: logging.LogRecord) -> str:
+    when = datetime.fromtimestamp(record.created, UTC)
+    return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _message(record: logging.LogRecord) -> str:
+    try:
+        return record.getMessage()
+    except Exception:  # a wrong format must not cost the event
+        return f"{_text_of(record.msg)} (its arguments do not fit: {_text_of(record.args)})"
+
+
+def _extras(formatter: logging.Formatter, record: logging.LogRecord) -> dict[str, Any]:
+    """What was given beside the message, with the exception last."""
+    found = {key: value for key, value in vars(record).items() if key not in _OWN}
+    if record.exc_info:
+        found["exception"] = formatter.formatException(record.exc_info)
+    elif record.exc_text:
+        found["exception"] = record.exc_text
+    if record.stack_info:
+        found["stack"] = record.stack_info
+    return found
+
+
+def _text_of(value: Any) -> str:
+    try:
+        return str(value)
+    except Exception:
+        return f"<{type(value).__name__} that cannot be shown>"
+
+
+def _quoted(value: Any) -> str:
+    text = _text_of(value)
+    if text and text.isprintable() and not any(char in text for char in ' "='):
+        return text
+    return '"' + escape(text).replace('"', '\\"') + '"'
+
+
+_FORMATTERS: dict[str, type[logging.Formatter]] = {"text": TextFormatter, "json": JsonFormatter}
+
+
+def setup_logging(style: str, stream: TextIO | None = None, level: int = logging.INFO) -> None:
+    """Log everything from INFO on to stderr, the program's own loggers too; called again, the last one holds."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(_FORMATTERS[style]())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level)
+    for name in _QUIET:
+        logging.getLogger(name).setLevel(logging.WARNING)
+    logging.captureWarnings(True)
+    threading.excepthook = _log_thread
+
+
+def _log_thread(args: threading.ExceptHookArgs) -> None:
+    """What a thread died of: the interpreter would print it over many lines."""
+    if args.exc_value is None or args.exc_type is SystemExit:
+        return
+    name = args.thread.name if args.thread is not None else "?"
+    trouble = (args.exc_type, args.exc_value, args.exc_traceback)
+    logging.getLogger("jobpipe").error("the thread %s died", name, exc_info=trouble)

@@ -1,0 +1,121 @@
+"""What JSON the service takes: strictly parsed, without NUL and lone surrogates, as bytes in one spelling.
+
+`parse` reads what came from outside; `encode` writes what a program gave; `fingerprint` tells whether two
+jobs were sent with the same content.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from hashlib import blake2b
+from math import isfinite
+from typing import Any
+
+import msgspec
+
+from .errors import BadInputError, PayloadTooLargeError
+
+DEEPEST = 64
+"""Levels of nesting."""
+
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+_encode = msgspec.json.Encoder().encode
+_encode_sorted = msgspec.json.Encoder(order="deterministic").encode
+
+
+class BadJsonError(ValueError):
+    """Not JSON, or such as this service does not take."""
+
+
+def parse(body: bytes) -> Any:
+    """The value; BadJsonError for no JSON, duplicate keys, NaN, or too many levels."""
+    try:
+        text = body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BadJsonError(f"the body is not UTF-8: {error.reason} at byte {error.start}") from None
+    if body.count(b"[") + body.count(b"{") > DEEPEST:
+        _check_depth(text)
+    try:
+        return _decode(text)
+    except json.JSONDecodeError as error:
+        raise BadJsonError(f"the body is not JSON: {error.msg} at character {error.pos}") from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise BadJsonError(f"the key {twice[:100]!r} is there twice")
+    return found
+
+
+def _no_constant(name: str) -> Any:
+    raise BadJsonError(f"{name} is not JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not isfinite(number):
+        raise BadJsonError(f"the number {text[:40]} is too large")
+    return number
+
+
+def _integer(text: str) -> int:
+    if len(text) > 300:
+        raise BadJsonError(f"the number {text[:40]}… is too long")
+    return int(text)
+
+
+_decode = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite, parse_int=_integer
+).decode
+
+_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"?', re.DOTALL)
+_BRACKETS = re.compile(r"[\[\]{}]")
+
+
+def _check_depth(text: str) -> None:
+    depth = 0
+    for bracket in _BRACKETS.findall(_STRINGS.sub("", text)):
+        depth += 1 if bracket in "[{" else -1
+        if depth > DEEPEST:
+            raise BadJsonError(f"the body has more than {DEEPEST} levels")
+
+
+def encode(value: Any, field: str = "payload") -> bytes:
+    """The value as JSON; BadInputError naming the field for what JSON, or a store, cannot hold."""
+    try:
+        raw = _encode(value)
+    except UnicodeEncodeError:
+        raise BadInputError(field, "holds a lone surrogate, which is no character") from None
+    except RecursionError:
+        raise BadInputError(field, f"has more than {DEEPEST} levels") from None
+    except (TypeError, ValueError, OverflowError) as error:
+        raise BadInputError(field, f"cannot be written as JSON: {error}") from None
+    check(raw, field)
+    return raw
+
+
+def check(raw: bytes, field: str = "payload") -> None:
+    """BadInputError if JSON from our own encoder holds NUL, or is too deep."""
+    if b"\\u0000" in raw and _NUL.search(raw):
+        raise BadInputError(field, "holds the character NUL, which not every store can keep")
+    if raw.count(b"[") + raw.count(b"{") > DEEPEST:
+        try:
+            _check_depth(raw.decode())
+        except BadJsonError:
+            raise BadInputError(field, f"has more than {DEEPEST} levels") from None
+
+
+def check_size(raw: bytes, limit: int) -> None:
+    """PayloadTooLargeError if it is longer than that."""
+    if len(raw) > limit:
+        raise PayloadTooLargeError(len(raw), limit)
+
+
+def fingerprint(payload: bytes, *rest: object) -> str:
+    """A digest of the content: the same for the same JSON value, however its keys were ordered."""
+    sorted_payload = _encode_sorted(msgspec.json.decode(payload)) if payload[:1] in b"[{" else payload
+    return blake2b(sorted_payload + _encode(rest), digest_size=16).hexdigest()

@@ -1,0 +1,401 @@
+"""Runner: claims jobs in batches, runs each as an envelope, and settles what came of them in batches.
+
+A job that it holds is waiting for a free place, under way, or ended and not settled yet; its lease is kept
+all the while. Everything happens on the event loop but the handlers that are plain functions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rate_envelope_queue import (
+    AsyncRateEnvelopeQueue,
+    Context,
+    Decision,
+    Envelope,
+    RateLimited,
+    StopEnvelope,
+    StopType,
+    drop,
+)
+
+from . import payload as json
+from .current import CurrentJob, reset_current, set_current
+from .errors import BadInputError, LeaseLostError, StoreError
+from .job import TRANSITIONS, JobStatus, Move, Progress
+from .outcome import Carried, Hopeless, outcome_of
+from .stores.base import Claim, Lease, LeaseState, Outcome, Settlement, WorkerInfo
+
+if TYPE_CHECKING:
+    from .app import Jobpipe
+    from .handler import JobType
+    from .meters import Meters
+
+logger = logging.getLogger("jobpipe")
+
+POLL = 1.0
+"""Seconds after which it looks for jobs even if nothing was heard of any."""
+_MOST_AHEAD = 250
+"""Jobs claimed beyond the places there are, at the most."""
+_SECONDS_AHEAD = 0.05
+"""So much work may wait here for a place: enough to never run dry, too little to be missed elsewhere."""
+_TOO_LONG_AHEAD = 0.5
+"""Seconds after which a job that still waits here is given back."""
+_MOST_SETTLED = 500
+_SIGNALS = (RateLimited, StopEnvelope, StopType)
+"""What the envelope's queue would take for itself."""
+_AWAY_PAUSES = (0.05, 0.2, 1.0)
+
+
+class _Run:
+    """A job that this process holds."""
+
+    __slots__ = (
+        *("began_at", "claim", "envelope", "is_cancelling", "is_ended", "is_gone", "job_type", "progress"),
+        *("result", "taken_at"),
+    )
+
+    envelope: Envelope[_Run]
+
+    def __init__(self, claim: Claim, job_type: JobType[..., Any]) -> None:
+        self.claim = claim
+        self.job_type = job_type
+        self.taken_at = time.perf_counter()
+        self.began_at = 0.0  # 0 until it begins
+        self.is_ended = False
+        self.is_cancelling = False  # somebody wants it cancelled, and it was told
+        self.is_gone = False  # given back, or lost: whatever comes of it is not recorded
+        self.progress: Progress | None = None
+        self.result: bytes | None = None
+
+
+class Runner:
+    """Runs the jobs of a pipe's types in this process, so many at once."""
+
+    on_progress: Callable[[], object] | None = None
+    """Told, from any thread, that there is progress to take."""
+
+    def __init__(self, pipe: Jobpipe, meters: Meters, slots: int) -> None:
+        self.name = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(2)}"
+        self.slots = slots
+        self.queue = AsyncRateEnvelopeQueue("jobpipe", workers=slots, stop_mode="stop")
+        self._pipe = pipe
+        self._store = pipe.store
+        self._meters = meters
+        self._types = sorted(pipe.types)
+        self._lease = pipe.settings.lease
+        self._began_at = time.time()
+        self._lock = threading.Lock()  # of the flags of a run: handlers in threads begin on their own
+        self._held: dict[Lease, _Run] = {}  # until it is settled or given back
+        self._unended = 0  # of those, the ones that wait or run
+        self._progress: dict[Lease, Progress] = {}
+        self._settlements: list[Settlement] = []
+        self._settling: asyncio.Task[None] | None = None
+        self._claiming: asyncio.Task[None] | None = None
+        self._nudged = asyncio.Event()
+        self._changed = asyncio.Event()  # a run was settled or given back
+        self._is_stopping = False
+        self._run_seconds: float | None = None  # the mean of late
+        self._leave: list[Callable[[], None]] = []
+
+    # Starting and stopping
+
+    async def start(self) -> None:
+        """Begin to claim jobs."""
+        self._loop = asyncio.get_running_loop()
+        await self.queue.start()
+        self._leave = [
+            self._pipe.on_hint(self._nudge_from_anywhere),
+            self._pipe.on_cancel(self._cancel_from_anywhere),
+            await self._pipe.courier.call(self._pipe.feed.listen, self._nudge_from_anywhere),
+        ]
+        self._claiming = self._loop.create_task(self._claim_jobs(), name="jobpipe-claims")
+
+    async def stop(self, grace: float) -> None:
+        """Claim no more, wait so long for what runs, and give back what does not end in time."""
+        self._is_stopping = True
+        for leave in self._leave:
+            leave()
+        self.queue.pause()
+        self._nudged.set()
+        if self._claiming is not None:
+            await self._claiming
+        await self._give_back([run for run in self._held.values() if not run.began_at])
+        try:
+            async with asyncio.timeout(grace):
+                while self._held:
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            late = list(self._held.values())
+            logger.warning("%d jobs did not end within %g s: they are given back", len(late), grace)
+            await self._give_back(late)
+        await self.queue.terminate()
+        if self._settling is not None:
+            self._settling.cancel()
+
+    async def _give_back(self, runs: list[_Run]) -> None:
+        """Release jobs that have not ended; what they come to is not recorded any more."""
+        with self._lock:
+            runs = [
+                run for run in runs if run.claim.lease in self._held and not (run.is_gone or run.is_ended)
+            ]
+            for run in runs:
+                run.is_gone = True
+        if not runs:
+            return
+        for run in runs:
+            self._let_go(run)
+        try:
+            await self._pipe.courier.call(self._store.release, [run.claim.lease for run in runs])
+        except StoreError as error:
+            logger.warning("%d jobs could not be given back, they will be rescued: %s", len(runs), error)
+        for run in runs:
+            self.queue.cancel(run.envelope)
+
+    def _let_go(self, run: _Run) -> None:
+        self._unended -= 1
+        del self._held[run.claim.lease]
+        self._changed.set()
+
+    # Claiming
+
+    def _nudge_from_anywhere(self) -> None:
+        if not self._nudged.is_set():
+            try:
+                self._loop.call_soon_threadsafe(self._nudged.set)
+            except RuntimeError:
+                pass  # the loop has ended
+
+    def _cancel_from_anywhere(self, ids: Sequence[str]) -> None:
+        self.heed({lease: LeaseState.CANCELLING for lease in self.leases() if lease.id in ids})
+
+    async def _claim_jobs(self) -> None:
+        failures = 0
+        while not self._is_stopping:
+            self._nudged.clear()
+            await self._give_back_stale()
+            pause = POLL * random.uniform(0.75, 1.0)  # noqa: S311
+            room = self._room()
+            if room > 0:
+                try:
+                    haul = await self._pipe.courier.call(
+                        self._store.claim, self.name, self._types, room, self._lease
+                    )
+                except StoreError as error:
+                    if not failures:
+                        logger.warning("no jobs can be claimed for now: %s", error)
+                    pause = _AWAY_PAUSES[min(failures, len(_AWAY_PAUSES) - 1)]
+                    failures += 1
+                else:
+                    failures = 0
+                    await self._take_on(haul.claims)
+                    if len(haul.claims) == room:
+                        continue
+                    if haul.due_in is not None:
+                        pause = min(pause, haul.due_in)
+            if self._unended > self.slots:
+                pause = min(pause, _TOO_LONG_AHEAD / 2)
+            try:
+                async with asyncio.timeout(max(pause, 0.001)):
+                    await self._nudged.wait()
+            except TimeoutError:
+                pass
+
+    def _room(self) -> int:
+        """How many jobs to claim now: 0 while there is enough to do."""
+        if not self._run_seconds:
+            ahead = 0
+        else:
+            ahead = min(int(self.slots * _SECONDS_AHEAD / self._run_seconds), _MOST_AHEAD)
+        wanted = self.slots + ahead
+        return wanted - self._unended if self._unended < self.slots or self._unended <= wanted // 2 else 0
+
+    async def _give_back_stale(self) -> None:
+        """Give back what has waited here for too long: the jobs before it take longer than those of late."""
+        if self._unended > self.slots:
+            latest = time.perf_counter() - _TOO_LONG_AHEAD
+            stale = [run for run in self._held.values() if not run.began_at and run.taken_at < latest]
+            if stale:
+                self._run_seconds = max(self._run_seconds or 0.0, _TOO_LONG_AHEAD)
+                await self._give_back(stale)
+
+    async def _take_on(self, claims: list[Claim]) -> None:
+        envelopes = []
+        for claim in claims:
+            run = _Run(claim, self._pipe.types[claim.type])
+            self._held[claim.lease] = run
+            run.envelope = Envelope(
+                self._run_coroutine if run.job_type.is_async else self._run_function,
+                id=claim.id,
+                type=claim.type,
+                payload=run,
+                priority=claim.priority,
+                deadline=claim.deadline or 0,
+                success_hook=self._succeeded,
+                failure_hook=self._failed,
+            )
+            envelopes.append(run.envelope)
+            self._meters.wait_seconds[claim.queue].observe(max(claim.started_at - claim.run_at, 0.0))
+        self._unended += len(envelopes)
+        if self._is_stopping:
+            await self._give_back([envelope.payload for envelope in envelopes])
+        elif envelopes:
+            self.queue.send_nowait(*envelopes)
+
+    # Running
+
+    async def _run_coroutine(self, context: Context, envelope: Envelope[_Run]) -> None:
+        run = envelope.payload
+        if self._begin(run):
+            token = set_current(self._current(run, context))
+            try:
+                run.result = json.encode(await run.job_type.run(self._argument(run)), "result")
+            except _SIGNALS as signal:
+                raise Carried(signal) from None
+            finally:
+                reset_current(token)
+
+    def _run_function(self, context: Context, envelope: Envelope[_Run]) -> None:
+        run = envelope.payload
+        if self._begin(run):
+            set_current(
+                self._current(run, context)
+            )  # Why never reset: each call in a thread has a context of its own
+            try:
+                run.result = json.encode(run.job_type.run(self._argument(run)), "result")
+            except _SIGNALS as signal:
+                raise Carried(signal) from None
+
+    def _begin(self, run: _Run) -> bool:
+        """False if it was given back before it could begin."""
+        with self._lock:
+            if not run.is_gone:
+                run.began_at = time.perf_counter()
+            return not run.is_gone
+
+    def _current(self, run: _Run, context: Context) -> CurrentJob:
+        def report(progress: Progress) -> None:
+            run.progress = progress
+            self._progress[run.claim.lease] = progress
+            if self.on_progress is not None:
+                self.on_progress()
+
+        return CurrentJob(run.claim, context, report)
+
+    def _argument(self, run: _Run) -> Any:
+        try:
+            return run.job_type.decode(run.claim.payload)
+        except BadInputError as error:
+            raise Hopeless from error
+
+    def _succeeded(self, context: Context, envelope: Envelope[_Run]) -> None:
+        run = envelope.payload
+        self._end(run, Outcome(move=Move.SUCCEED, result=run.result, progress=run.progress))
+
+    def _failed(self, context: Context, envelope: Envelope[_Run], error: BaseException) -> Decision:
+        run = envelope.payload
+        if run.is_cancelling:
+            outcome = Outcome(move=Move.CANCEL, progress=run.progress)
+        else:
+            outcome = outcome_of(error, run.claim, run.job_type.backoff)
+        self._end(run, outcome)
+        return drop()
+
+    def _end(self, run: _Run, outcome: Outcome) -> None:
+        with self._lock:
+            if run.is_gone:
+                return
+            run.is_ended = True
+        seconds = time.perf_counter() - run.began_at
+        self._run_seconds = seconds if self._run_seconds is None else 0.9 * self._run_seconds + 0.1 * seconds
+        self._meters.run_seconds[run.claim.type].observe(seconds)
+        self._unended -= 1
+        self._settlements.append(Settlement(run.claim.lease, outcome))
+        if self._settling is None or self._settling.done():
+            self._settling = self._loop.create_task(self._settle(), name="jobpipe-settlements")
+        if not self._nudged.is_set():
+            self._nudged.set()
+
+    # Settling
+
+    async def _settle(self) -> None:
+        """Record what has ended, all that there is at once, until nothing is left."""
+        failures = 0
+        while self._settlements:
+            batch = self._settlements[:_MOST_SETTLED]
+            try:
+                recorded = await self._pipe.courier.call(self._store.settle, batch)
+            except StoreError as error:
+                if not failures:
+                    logger.warning("outcomes cannot be recorded for now, they are kept: %s", error)
+                await asyncio.sleep(_AWAY_PAUSES[min(failures, len(_AWAY_PAUSES) - 1)])
+                failures += 1
+                continue
+            failures = 0
+            del self._settlements[: len(batch)]
+            for settlement, is_recorded in zip(batch, recorded, strict=True):
+                self._settled(settlement, is_recorded)
+            self._changed.set()
+
+    def _settled(self, settlement: Settlement, is_recorded: bool) -> None:
+        lease = settlement.lease
+        run = self._held.pop(lease, None)
+        self._progress.pop(lease, None)
+        if not is_recorded:
+            logger.warning("%s", LeaseLostError(lease.id))
+        elif run is not None:
+            status = TRANSITIONS[JobStatus.RUNNING][settlement.outcome.move]
+            self._meters.outcomes[run.claim.type, status] += 1
+
+    # For the keeper of the leases, in its thread
+
+    def leases(self) -> list[Lease]:
+        """What this runner holds."""
+        return list(self._held)
+
+    def take_progress(self) -> list[tuple[Lease, Progress]]:
+        """What was reported since it was last asked."""
+        taken, self._progress = self._progress, {}
+        return list(taken.items())
+
+    def info(self) -> WorkerInfo:
+        """What others may know of it."""
+        running = tuple(run.claim.id for run in list(self._held.values()) if run.began_at)
+        return WorkerInfo(
+            name=self.name,
+            types=tuple(self._types),
+            slots=self.slots,
+            running=running,
+            started_at=self._began_at,
+        )
+
+    def heed(self, states: Mapping[Lease, LeaseState]) -> None:
+        """Break off the jobs that are lost, or wanted cancelled."""
+        for lease, state in states.items():
+            if state is not LeaseState.HELD:
+                try:
+                    self._loop.call_soon_threadsafe(self._break_off, lease, state)
+                except RuntimeError:
+                    return  # the loop has ended
+
+    def _break_off(self, lease: Lease, state: LeaseState) -> None:
+        run = self._held.get(lease)
+        if run is None or run.is_ended:
+            return
+        if state is LeaseState.LOST:
+            with self._lock:
+                run.is_gone = True
+            self._let_go(run)
+            logger.warning("%s", LeaseLostError(lease.id))
+        run.is_cancelling = True
+        self.queue.cancel(run.envelope)

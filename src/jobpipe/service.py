@@ -1,0 +1,72 @@
+"""Service: a pipe at work. It starts and stops what runs jobs in this process: runner, keeper, feed.
+
+The web application and the worker command are built on it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from .lease import Keeper
+from .meters import Meters
+from .runner import Runner
+
+if TYPE_CHECKING:
+    from .app import Jobpipe
+
+logger = logging.getLogger("jobpipe")
+
+
+class Service:
+    """What runs in a process, as one thing with a start and a stop."""
+
+    def __init__(self, pipe: Jobpipe, *, workers: int | None = None) -> None:
+        self.pipe = pipe
+        self.meters = Meters()
+        self.is_stopping = False
+        """Does it take no more jobs?"""
+        self.is_started = False
+        self._slots = workers
+        self.runner: Runner | None = None
+        self._keeper: Keeper | None = None
+
+    async def start(self) -> None:
+        """Open the store and begin to run jobs."""
+        settings = self.pipe.settings
+        slots = settings.workers if self._slots is None else self._slots
+        await asyncio.to_thread(lambda: self.pipe.store)
+        if slots:
+            self.runner = Runner(self.pipe, self.meters, slots)
+            await self.runner.start()
+        self._keeper = Keeper(self.pipe, self.runner)
+        self._keeper.start()
+        self.is_started = True
+
+    async def is_ready(self) -> bool:
+        """Started, not stopping, and the store answers?"""
+        if not self.is_started or self.is_stopping:
+            return False
+        try:
+            await self.pipe.courier.call(self.pipe.store.last_event)
+        except Exception as error:
+            logger.warning("not ready: %s", error)
+            return False
+        return True
+
+    def begin_stop(self) -> None:
+        """Take no more jobs from now on; `stop` does the rest."""
+        self.is_stopping = True
+
+    async def stop(self, grace: float | None = None) -> None:
+        """Let running jobs end within the grace, give the rest back, and let go of the store."""
+        self.begin_stop()
+        if self.runner is not None:
+            await self.runner.stop(self.pipe.settings.grace if grace is None else grace)
+        if self._keeper is not None:
+            await asyncio.to_thread(self._keeper.stop)
+
+    async def close(self) -> None:
+        """Let go of the store: after the last read."""
+        await asyncio.to_thread(self.pipe.close)

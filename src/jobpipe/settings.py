@@ -1,0 +1,234 @@
+"""Settings: what can be set, from flags, the environment, a `.env` file and the constructor, in this order.
+
+One table says all of a setting: its name, how it is read, and its default. A wrong value is a SettingsError
+that names the setting as the user wrote it, and never shows a secret.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import Field, dataclass, field, fields
+from math import isfinite
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from .errors import SettingsError
+
+DEFAULT_STORE = "sqlite:///jobpipe.db"
+_LONGEST = 10.0**9
+"""Seconds, some 30 years: what every clock and every wait can still count."""
+
+
+def _integer(least: int, most: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not text.strip().isascii() or "_" in text:
+            raise ValueError
+        value = int(text)
+        if not least <= value <= most:
+            raise ValueError
+        return value
+
+    read.__doc__ = f"a whole number from {least} to {most}"
+    return read
+
+
+def _seconds(least: float) -> Callable[[str], float]:
+    def read(text: str) -> float:
+        value = float(text)
+        if not isfinite(value) or not least <= value <= _LONGEST or "_" in text:
+            raise ValueError
+        return value
+
+    read.__doc__ = f"a number of seconds from {least:g} to {_LONGEST:,.0f}"
+    return read
+
+
+def _text(text: str) -> str:
+    """some text, not empty"""
+    if not text.strip():
+        raise ValueError
+    return text.strip()
+
+
+def _token(text: str) -> str:
+    """ASCII letters, digits and signs without spaces, not empty"""
+    text = text.strip()
+    if not text or not text.isascii() or not text.isprintable() or " " in text:
+        raise ValueError  # what no header can carry, no caller can show
+    return text
+
+
+def _list(text: str) -> tuple[str, ...]:
+    """a list, separated by commas"""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _log(text: str) -> str:
+    """text or json"""
+    if text not in ("text", "json"):
+        raise ValueError
+    return text
+
+
+def _setting(default: Any, env: str, read: Callable[[str], Any], help: str, *, secret: bool = False) -> Any:
+    metadata = {"env": env, "read": read, "help": help, "secret": secret}
+    return field(default=default, repr=not secret, metadata=metadata)
+
+
+class _Given(NamedTuple):
+    """A value as it was found."""
+
+    rank: int
+    """0 for a flag; the higher, the weaker."""
+    source: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """All settings, read and checked."""
+
+    workers: int = _setting(4, "WORKERS", _integer(0, 10_000), "jobs at once in a process; 0: none, API only")
+    queue_size: int = _setting(
+        64, "QUEUE_SIZE", _integer(0, 10**12), "jobs that may wait in a queue; 0: no limit"
+    )
+    store: str = _setting(
+        DEFAULT_STORE, "JOBPIPE_STORE", _text, "where the jobs are: sqlite:///path or memory://", secret=True
+    )
+    host: str = _setting("127.0.0.1", "JOBPIPE_HOST", _text, "address to listen on")
+    port: int = _setting(8080, "JOBPIPE_PORT", _integer(0, 65_535), "port to listen on; 0: any free one")
+    token: str | None = _setting(None, "JOBPIPE_TOKEN", _token, "what callers have to show", secret=True)
+    read_token: str | None = _setting(
+        None, "JOBPIPE_READ_TOKEN", _token, "the same, good for reading only", secret=True
+    )
+    token_file: str | None = _setting(None, "JOBPIPE_TOKEN_FILE", _text, "a file that holds the token")
+    max_payload: int = _setting(
+        262_144, "JOBPIPE_MAX_PAYLOAD", _integer(1, 2**30), "longest payload, in bytes of JSON"
+    )
+    keep: float = _setting(604_800.0, "JOBPIPE_KEEP", _seconds(0), "seconds that finished jobs are kept")
+    lease: float = _setting(
+        30.0, "JOBPIPE_LEASE", _seconds(0.1), "seconds after which a silent worker counts as lost"
+    )
+    grace: float = _setting(
+        30.0, "JOBPIPE_GRACE", _seconds(0), "seconds that running jobs have to end at a stop"
+    )
+    http_targets: tuple[str, ...] = _setting(
+        (), "JOBPIPE_HTTP_TARGETS", _list, "origins that http jobs may call"
+    )
+    allowed_hosts: tuple[str, ...] = _setting(
+        (), "JOBPIPE_ALLOWED_HOSTS", _list, "further names of this service"
+    )
+    log: str = _setting("text", "JOBPIPE_LOG", _log, "how to log: text or json")
+
+    @classmethod
+    def load(
+        cls,
+        flags: Mapping[str, Any] | None = None,
+        *,
+        defaults: Mapping[str, Any] | None = None,
+        environ: Mapping[str, str] | None = None,
+        env_file: Path | str = ".env",
+    ) -> Self:
+        """Flags win over the environment, that over the `.env` file, that over the defaults of the program.
+
+        Flags and defaults are by field name; a value of None says nothing.
+        """
+        flags, defaults = flags or {}, defaults or {}
+        table = {each.name: each for each in fields(cls)}
+        unknown = sorted((flags.keys() | defaults.keys()) - table.keys())
+        if unknown:
+            raise SettingsError(unknown[0], "is not a setting")
+        environ = os.environ if environ is None else environ
+        from_file = read_env_file(Path(env_file))
+        given = {}
+        for name, each in table.items():
+            env = each.metadata["env"]
+            sources = [
+                _Given(0, flag_of(name), flags.get(name)),
+                _Given(1, env, environ.get(env)),
+                _Given(2, f"{env} (in {env_file})", from_file.get(env)),
+                _Given(3, name, defaults.get(name)),
+            ]
+            found = next((each for each in sources if each.value is not None), None)
+            if found is not None:
+                given[name] = found._replace(value=_read(found.source, each, found.value))
+        _open_token_file(given, table["token"])
+        _check_read_token(given)
+        return cls(**{name: each.value for name, each in given.items()})
+
+
+def flag_of(name: str) -> str:
+    """The flag of a setting on the command line."""
+    return "--" + name.replace("_", "-")
+
+
+def _read(source: str, setting: Field[Any], value: Any) -> Any:
+    read = setting.metadata["read"]
+    text = ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
+    try:
+        return read(text)
+    except ValueError:
+        shown = repr(text) if len(text) <= 60 else f"{text[:60]!r}…"
+        if setting.metadata["secret"]:
+            shown = "something else" if text.strip() else "nothing"
+        raise SettingsError(source, f"must be {read.__doc__}, got {shown}") from None
+
+
+def _open_token_file(given: dict[str, _Given], setting: Field[Any]) -> None:
+    """Take the token from the file, unless it was given itself, and no weaker than the file was."""
+    file = given.get("token_file")
+    if file is None or ("token" in given and given["token"].rank <= file.rank):
+        return
+    try:
+        text = Path(file.value).read_text(encoding="utf-8")
+    except OSError as error:
+        raise SettingsError(file.source, f"cannot be read: {error.strerror}: {file.value!r}") from None
+    except UnicodeDecodeError:
+        raise SettingsError(file.source, f"is not a text file: {file.value!r}") from None
+    given["token"] = file._replace(value=_read(f"the token in {file.value!r} ({file.source})", setting, text))
+
+
+def _check_read_token(given: Mapping[str, _Given]) -> None:
+    if "read_token" not in given:
+        return
+    if "token" not in given:
+        raise SettingsError(
+            given["read_token"].source, "needs JOBPIPE_TOKEN beside it: nothing would guard the writes"
+        )
+    if given["read_token"].value == given["token"].value:
+        raise SettingsError(
+            given["read_token"].source, "must differ from JOBPIPE_TOKEN: it would be good for writing"
+        )
+
+
+def read_env_file(path: Path) -> dict[str, str]:
+    """`NAME=value` a line; `#` begins a comment, quotes around a value and `export` before a name are taken off."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return {}
+    except OSError as error:
+        raise SettingsError(str(path), f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise SettingsError(str(path), "cannot be read: it is not UTF-8") from None
+    found = {}
+    for line in lines:
+        text = line.strip().removeprefix("export ").strip()
+        name, separator, value = text.partition("=")
+        if text.startswith("#") or not separator:
+            continue  # other programs' lines are none of our business
+        found[name.strip()] = _unquoted(value.strip())
+    return found
+
+
+def _unquoted(value: str) -> str:
+    """Without the quotes around it, or without the comment behind it."""
+    quote = value[:1]
+    if quote in ("'", '"') and (end := value.find(quote, 1)) > 0:
+        rest = value[end + 1 :].strip()
+        if not rest or rest.startswith("#"):
+            return value[1:end]
+    if value.startswith("#"):
+        return ""
+    return value.partition(" #")[0].rstrip()

@@ -1,0 +1,336 @@
+"""Store: where jobs live, as a Protocol of small atomic verbs, and the values that go in and out.
+
+Every verb is one atomic step, may be called from any thread, and blocks until it is on disk (as far as
+the store has one). The store's own clock decides what is due and which lease has run out: callers give
+durations, never instants of their own. A verb raises StoreAwayError when the store cannot be reached or
+cannot write; then nothing of the call was done, or it was done whole and only the reply was lost, and it
+may be called again: `insert`, `settle` and `extend` of the same arguments come to the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Any, Protocol, Self
+
+from msgspec import Struct
+
+from ..errors import JobConflictError, QueueFullError
+from ..job import Job, JobError, JobStatus, Move, Progress
+
+
+class Capabilities(Struct, frozen=True, kw_only=True):
+    """What differs between stores."""
+
+    durable: bool
+    """Does what was accepted outlive the process?"""
+    shared: bool
+    """May several processes use it at once?"""
+    transactional: bool
+    """Is there `insert_in`, which enqueues within the caller's own transaction?"""
+    push: bool
+    """Does it tell of changes, or has `Watch.wait` to look for them?"""
+    blocking: bool
+    """May a verb take long enough to be called in a thread rather than on an event loop?"""
+
+
+class NewJob(Struct, frozen=True, kw_only=True):
+    """A job to be inserted, checked and with its defaults filled in."""
+
+    id: str
+    type: str
+    queue: str
+    payload: bytes
+    """JSON."""
+    max_retries: int
+    priority: int
+    delay: float
+    """Seconds from now, by the store's clock; not used where there is a run_at."""
+    run_at: float | None
+    """Seconds since the epoch."""
+    deadline: float | None
+    fingerprint: str
+    """Of everything that was sent: two jobs with one id and one fingerprint are the same job."""
+
+
+class Receipt(Struct, frozen=True):
+    """What became of a new job: inserted, or the same was there already."""
+
+    id: str
+    status: JobStatus
+    is_new: bool
+
+
+class Lease(Struct, frozen=True):
+    """The right to run a job and to say what came of it; the token is new for every claim."""
+
+    id: str
+    attempt: int
+    worker: str
+    token: str
+
+
+class Claim(Struct, frozen=True, kw_only=True):
+    """A job that was claimed, with all that running it takes."""
+
+    lease: Lease
+    type: str
+    queue: str
+    payload: bytes
+    attempts: int
+    """Runs begun, this one included."""
+    max_retries: int
+    priority: int
+    deadline: float | None
+    run_at: float
+    """Since when it could have been claimed."""
+    created_at: float
+    started_at: float
+    """When it was claimed."""
+
+    @property
+    def id(self) -> str:
+        return self.lease.id
+
+
+class Haul(Struct, frozen=True):
+    """What a claim brought."""
+
+    claims: list[Claim]
+    due_in: float | None
+    """Seconds until the next scheduled job comes due; None if there is none."""
+
+
+class LeaseState(StrEnum):
+    """What an extension found."""
+
+    HELD = "held"
+    CANCELLING = "cancelling"
+    """Held, but somebody wants the job cancelled."""
+    LOST = "lost"
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """What a run came to: one of the moves SUCCEED, FAIL, RETRY, SNOOZE and CANCEL."""
+
+    move: Move
+    result: bytes | None = None
+    """JSON; of SUCCEED only."""
+    error: JobError | None = None
+    delay: float = 0.0
+    """Seconds until the next run; of RETRY and SNOOZE only."""
+    progress: Progress | None = None
+    """The last that the run reported, if it was not noted before."""
+
+
+class Settlement(Struct, frozen=True):
+    """The outcome of the run that has the lease."""
+
+    lease: Lease
+    outcome: Outcome
+
+
+class Rescued(Struct, frozen=True):
+    """A job whose worker was lost, and what it is now: queued, failed, or cancelled if somebody had asked for it."""
+
+    id: str
+    worker: str
+    status: JobStatus
+
+
+class Filter(Struct, frozen=True, kw_only=True):
+    """Which jobs; what is None does not matter."""
+
+    status: JobStatus | None = None
+    type: str | None = None
+    queue: str | None = None
+
+
+class Page(Struct, frozen=True):
+    """Jobs, newest first, without payload, result and history."""
+
+    jobs: list[Job]
+    next: int | None
+    """`before` of the next page; None on the last."""
+
+
+class Tally(Struct, frozen=True):
+    """How many jobs of a type are in a queue with a status."""
+
+    queue: str
+    type: str
+    status: JobStatus
+    count: int
+    """Now; rows with 0 may be there."""
+    total: int
+    """Ever, since the store was made: how often a job came to have it."""
+
+
+class Counts(Struct, frozen=True):
+    """All tallies, and the queues that are paused (also those without jobs)."""
+
+    tallies: list[Tally]
+    paused: frozenset[str]
+
+
+class JobEvent(Struct, frozen=True):
+    """One change of a job's status; an insert is one. Numbers grow, without promise of no gaps."""
+
+    number: int
+    id: str
+    type: str
+    queue: str
+    status: JobStatus
+    attempts: int
+
+
+class WorkerInfo(Struct, frozen=True, kw_only=True):
+    """A process that runs jobs."""
+
+    name: str
+    types: tuple[str, ...]
+    slots: int
+    """How many jobs it runs at once."""
+    running: tuple[str, ...]
+    """The ids of the jobs that it runs."""
+    started_at: float
+    seen_at: float = 0.0
+    """By the store's clock; set by it."""
+
+
+class Watch(Protocol):
+    """Waits for changes that others make; a hint, never the only way to learn of them."""
+
+    def wait(self, timeout: float) -> bool:
+        """Block until something may have changed since the last call (True), or the time is over."""
+
+    def close(self) -> None:
+        """Let go of what it holds; a `wait` under way in another thread returns."""
+
+
+class Store(Protocol):
+    """The verbs. Statuses change only as TRANSITIONS says."""
+
+    url: str
+    """Without its secrets."""
+    capabilities: Capabilities
+
+    # Being there
+
+    def migrate(self) -> list[str]:
+        """Bring the schema up to date, locked against others that do; the names of the steps that it took.
+
+        StoreRefusedError, before anything is changed, if the schema is newer than the program.
+        """
+
+    def check(self) -> list[str]:
+        """Remarks about how well it keeps the promises; StoreRefusedError if it cannot."""
+
+    def sibling(self) -> Self:
+        """The same store with connections of its own, for a thread that nobody may hold up."""
+
+    def close(self) -> None:
+        """Let go of all connections; a second call does nothing."""
+
+    # Putting in
+
+    def insert(
+        self, batches: Sequence[Sequence[NewJob]], *, capacity: int = 0
+    ) -> list[list[Receipt] | JobConflictError | QueueFullError]:
+        """Insert each batch whole or not at all; the answers in the order of the batches.
+
+        A job of the same id and fingerprint counts as inserted. Batches see those before them. With a
+        capacity, no queue comes to have more waiting jobs (scheduled and queued) than that.
+        """
+
+    def insert_in(
+        self, connection: Any, batch: Sequence[NewJob], *, capacity: int = 0
+    ) -> list[Receipt] | JobConflictError | QueueFullError:
+        """`insert` of one batch in the caller's own transaction; BadInputError for a foreign connection."""
+
+    # Running
+
+    def claim(self, worker: str, types: Sequence[str], limit: int, lease: float) -> Haul:
+        """Lease up to so many queued jobs of these types for so many seconds, and count their attempts.
+
+        By priority, highest first, then by run_at, then in the order of insertion; none of a paused queue.
+        """
+
+    def extend(self, leases: Sequence[Lease], seconds: float) -> list[LeaseState]:
+        """Let each lease that is still held run out so many seconds from now."""
+
+    def progress(self, reports: Sequence[tuple[Lease, Progress]]) -> None:
+        """Note how far runs are; those that lost their lease change nothing. Cleared by the next claim."""
+
+    def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
+        """Record outcomes; False for each whose lease is not held any more.
+
+        The same settlement again is True and changes nothing. If somebody asked to cancel the job, it is
+        cancelled, whatever the outcome. SNOOZE gives the attempt back and leaves no trace in the history.
+        A RETRY is recorded as it is told: the caller has seen to it that a retry is left.
+        """
+
+    def release(self, leases: Sequence[Lease]) -> list[bool]:
+        """Put jobs back into their queues, where they were before, the attempts given back; True where it was held."""
+
+    def rescue(self, limit: int = 100) -> list[Rescued]:
+        """Take back jobs whose lease has run out.
+
+        They are queued again, or failed where no attempt is left, with the error WorkerLost in the history.
+        """
+
+    # Steering
+
+    def cancel(self, ids: Sequence[str]) -> list[JobStatus | None]:
+        """Cancel jobs: at once those that wait; those that run are told by `extend`, and end cancelled.
+
+        The status in which each was found; None for an unknown one.
+        """
+
+    def retry(self, ids: Sequence[str]) -> list[JobStatus | None]:
+        """Run failed and cancelled jobs again, from now on, with attempts at 0; the history is kept.
+
+        The status in which each was found (others than those two are left as they are); None for an unknown one.
+        """
+
+    def pause(self, queue: str) -> None:
+        """Let no job of the queue be claimed, until it is resumed."""
+
+    def resume(self, queue: str) -> None:
+        """Undo a pause."""
+
+    # Looking
+
+    def get(self, id: str) -> Job | None:
+        """The whole job, with its history."""
+
+    def page(self, filter: Filter, limit: int, before: int | None = None) -> Page:
+        """The newest jobs, or those that come after a page whose `next` was `before`."""
+
+    def counts(self) -> Counts:
+        """How many jobs there are."""
+
+    def ahead(self, id: str) -> int:
+        """How many queued jobs of the same queue would be claimed before this one."""
+
+    def events(self, after: int, limit: int) -> list[JobEvent]:
+        """The events after that number, oldest first. At least the last 1,000 are kept."""
+
+    def last_event(self) -> int:
+        """The number of the newest event; 0 if there was none."""
+
+    def watch(self) -> Watch:
+        """A new watch of its own; also to be closed by its owner."""
+
+    # Workers
+
+    def beat(self, worker: WorkerInfo, seconds: float) -> None:
+        """Be known for so many seconds from now; for 0, be forgotten."""
+
+    def workers(self) -> list[WorkerInfo]:
+        """The workers that are known, by name."""
+
+    # Tidying
+
+    def prune(self, keep: float, limit: int = 1_000) -> int:
+        """Delete up to so many jobs that finished longer than so many seconds ago; how many it were."""

@@ -1,0 +1,103 @@
+"""What the memory store keeps of a job, and the heaps in which jobs wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from itertools import count
+from typing import TypeAlias
+
+from ...job import Attempt, Job, JobError, JobStatus, Progress, instant
+from ..base import Lease, NewJob
+
+
+@dataclass(slots=True, eq=False)
+class Record:
+    """A job, with what only the store knows of it."""
+
+    new: NewJob
+    number: int
+    """In the order of insertion."""
+    status: JobStatus
+    run_at: float
+    created_at: float
+    attempts: int = 0
+    runs: int = 0
+    """Numbers the history; unlike attempts, a revival does not reset it."""
+    result: bytes | None = None
+    error: JobError | None = None
+    progress: Progress | None = None
+    started_at: float | None = None
+    finished_at: float | None = None
+    history: tuple[Attempt, ...] = ()
+    worker: str = ""
+    token: str | None = None
+    """Of the lease; only while it runs."""
+    settled: str | None = None
+    """The token of the last settlement, until the next claim."""
+    lease_until: float = 0.0
+    is_cancel_asked: bool = False
+    entry: Entry | None = None
+    """Its one valid entry in a heap; only while it waits."""
+
+    def precedence(self) -> tuple[float, float, int]:
+        return (-self.new.priority, self.run_at, self.number)
+
+    def is_held(self, lease: Lease) -> bool:
+        return self.token is not None and self.token == lease.token
+
+    def look(self) -> Job:
+        """The job without payload, result and history."""
+        return Job(
+            id=self.new.id,
+            type=self.new.type,
+            queue=self.new.queue,
+            status=self.status,
+            attempts=self.attempts,
+            max_retries=self.new.max_retries,
+            priority=self.new.priority,
+            run_at=instant(self.run_at),
+            deadline=self.new.deadline,
+            error=self.error,
+            progress=self.progress,
+            created_at=instant(self.created_at),
+            started_at=None if self.started_at is None else instant(self.started_at),
+            finished_at=None if self.finished_at is None else instant(self.finished_at),
+        )
+
+
+Entry: TypeAlias = tuple[tuple[float, ...], int, Record]
+"""Key, a number that no other entry has, and the record."""
+
+
+class Heap:
+    """Waiting records by a key; what leaves early stays as a dead entry until it comes up, or half are dead."""
+
+    def __init__(self) -> None:
+        self._entries: list[Entry] = []
+        self._numbers = count()
+        self.live = 0
+
+    def push(self, record: Record, key: tuple[float, ...]) -> None:
+        record.entry = (key, next(self._numbers), record)
+        heappush(self._entries, record.entry)
+        self.live += 1
+
+    def discard(self, record: Record) -> None:
+        record.entry = None
+        self.live -= 1
+        if len(self._entries) > 2 * self.live + 16:
+            self._entries = [entry for entry in self._entries if entry[2].entry is entry]
+            heapify(self._entries)
+
+    def first(self) -> Record | None:
+        while self._entries:
+            entry = self._entries[0]
+            if entry[2].entry is entry:
+                return entry[2]
+            heappop(self._entries)
+        return None
+
+    def __iter__(self) -> Iterator[Record]:
+        return (entry[2] for entry in self._entries if entry[2].entry is entry)

@@ -1,0 +1,144 @@
+"""Connections to one SQLite file: how they are opened, borrowed and written through; errors mapped once.
+
+There is one connection to write with, behind a lock, and a few to read with. Every write is one
+BEGIN IMMEDIATE transaction, so a lock that another process has is waited for, never met half-way.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ...errors import StoreAwayError, StoreError, StoreRefusedError
+from ...job import TRANSITIONS
+
+PATIENCE = 30.0
+"""Seconds to wait for a lock that another process has."""
+_OLDEST = (3, 38, 0)
+"""The first with RETURNING and JSON built in."""
+
+_BROKEN = ("not a database", "malformed", "unsupported file format")
+
+_LEGAL = ", ".join(
+    f"'{old}>{new}'" for old, moves in TRANSITIONS.items() for new in sorted(set(moves.values()))
+)
+_GUARD = f"""
+CREATE TEMP TRIGGER IF NOT EXISTS only_legal_moves BEFORE UPDATE OF status ON main.jobs
+WHEN OLD.status <> NEW.status AND OLD.status || '>' || NEW.status NOT IN ({_LEGAL})
+BEGIN SELECT RAISE(ABORT, 'the transition table knows no such move'); END
+"""
+"""The transition table, as a guard of the connection that writes."""
+
+
+class Connections:
+    """The connections of one handle on the file."""
+
+    def __init__(self, path: Path) -> None:
+        if sqlite3.sqlite_version_info < _OLDEST:
+            raise StoreRefusedError(
+                f"SQLite {sqlite3.sqlite_version} is too old: at least {'.'.join(map(str, _OLDEST))} is needed"
+            )
+        self.path = path
+        self._writing = threading.Lock()
+        self._writer: sqlite3.Connection | None = None
+        self._idle: list[sqlite3.Connection] = []
+        self._is_closed = False
+
+    def open(self) -> sqlite3.Connection:
+        """A new connection; who opens it closes it."""
+        if self._is_closed:
+            raise StoreError(f"the store {self.path} was closed")
+        with mapped_errors(self.path):
+            connection = sqlite3.connect(
+                self.path,
+                timeout=PATIENCE,
+                isolation_level=None,
+                check_same_thread=False,
+                cached_statements=256,
+            )
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = FULL")
+                connection.execute("PRAGMA journal_size_limit = 67108864")
+            except BaseException:
+                connection.close()
+                raise
+            return connection
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Cursor]:
+        """A cursor to read with; it sees what is committed."""
+        connection = self._idle.pop() if self._idle else self.open()
+        try:
+            with mapped_errors(self.path):
+                yield connection.cursor()
+        except BaseException:
+            connection.close()
+            raise
+        if self._is_closed:
+            connection.close()
+        else:
+            self._idle.append(connection)
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Cursor]:
+        """A cursor within a transaction, which is on disk when the block has ended; undone if it raises."""
+        with self._writing:
+            if self._writer is None:
+                self._writer = self._open_writer()
+            with mapped_errors(self.path), transaction(self._writer) as cursor:
+                yield cursor
+
+    def _open_writer(self) -> sqlite3.Connection:
+        connection = self.open()
+        try:
+            with mapped_errors(self.path):
+                connection.execute(_GUARD)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def close(self) -> None:
+        """Close all that were opened for reading and writing."""
+        self._is_closed = True
+        with self._writing:
+            if self._writer is not None:
+                self._writer.close()
+                self._writer = None
+        while self._idle:
+            self._idle.pop().close()
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Cursor]:
+    """A cursor within a transaction that has the lock for writing from its beginning."""
+    cursor = connection.cursor()
+    cursor.execute("BEGIN IMMEDIATE")
+    try:
+        yield cursor
+        cursor.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def mapped_errors(path: Path) -> Iterator[None]:
+    """SQLite's errors as ours; what the caller did wrong stays as it is."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise StoreAwayError(f"the store {path} cannot be used for now: {error}") from error
+    except sqlite3.ProgrammingError as error:
+        raise StoreError(f"the store {path} was closed: {error}") from error
+    except sqlite3.DatabaseError as error:
+        if any(words in str(error) for words in _BROKEN):
+            raise StoreRefusedError(
+                f"the store {path} is no SQLite file, or a broken one: {error}"
+            ) from error
+        raise

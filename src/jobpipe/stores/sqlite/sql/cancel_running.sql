@@ -1,0 +1,1 @@
+UPDATE jobs SET is_cancelling = 1 WHERE id = :id

@@ -1,0 +1,1 @@
+UPDATE jobs SET status = 'cancelled', finished_at = :now WHERE id = :id

@@ -1,0 +1,1 @@
+UPDATE jobs SET status = 'queued' WHERE status = 'scheduled' AND run_at <= ?

@@ -1,0 +1,1 @@
+SELECT number, id, type, queue, status, attempts FROM events WHERE number > ? ORDER BY number LIMIT ?

@@ -1,0 +1,1 @@
+DELETE FROM workers WHERE name = :name OR known_until <= :now

@@ -1,0 +1,1 @@
+SELECT fingerprint, status FROM jobs WHERE id = ?

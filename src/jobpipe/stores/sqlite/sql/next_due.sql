@@ -1,0 +1,1 @@
+SELECT min(run_at) FROM jobs WHERE status = 'scheduled'

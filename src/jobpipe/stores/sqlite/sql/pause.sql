@@ -1,0 +1,1 @@
+INSERT INTO paused (queue) VALUES (?) ON CONFLICT DO NOTHING

@@ -1,0 +1,12 @@
+UPDATE jobs SET
+    status = CASE WHEN is_cancelling THEN 'cancelled' WHEN attempts > max_retries THEN 'failed' ELSE 'queued' END,
+    finished_at = CASE WHEN is_cancelling OR attempts > max_retries THEN :now END,
+    error = :error,
+    history = json_insert(
+        CASE json_array_length(history) >= :kept WHEN 1 THEN json_remove(history, '$[0]') ELSE history END,
+        '$[#]',
+        json_object('number', runs, 'began_at', json(printf('%.6f', started_at)), 'ended_at', json(printf('%.6f', :now)), 'worker', worker, 'error', json(:error))
+    ),
+    worker = NULL, token = NULL, lease_until = NULL, is_cancelling = 0
+WHERE seq = :seq
+RETURNING status

@@ -1,0 +1,4 @@
+UPDATE jobs SET
+    status = 'queued', attempts = 0, run_at = :now, started_at = NULL, finished_at = NULL,
+    result = NULL, error = NULL, progress = NULL
+WHERE id = :id

@@ -1,0 +1,1 @@
+DELETE FROM events WHERE number <= (SELECT max(number) FROM events) - ?

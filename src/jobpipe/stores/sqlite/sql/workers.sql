@@ -1,0 +1,1 @@
+SELECT info, seen_at FROM workers WHERE known_until > ? ORDER BY name

@@ -1,0 +1,413 @@
+"""SqliteStore: the verbs, each one transaction of the statements in `sql/`.
+
+Concurrent inserts share a transaction: whoever gets the lock takes along what others have put down meanwhile.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from heapq import merge
+from itertools import islice
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import unquote
+
+import msgspec
+
+from ...errors import BadInputError, SettingsError, StoreRefusedError
+from ...job import FINISHED, KEPT_HISTORY, TRANSITIONS, Job, JobError, JobStatus, Move, Progress
+from ..base import (
+    Capabilities,
+    Claim,
+    Counts,
+    Filter,
+    Haul,
+    JobEvent,
+    Lease,
+    LeaseState,
+    NewJob,
+    Page,
+    Rescued,
+    Settlement,
+    Tally,
+    Watch,
+    WorkerInfo,
+)
+from .connection import Connections, mapped_errors
+from .inserting import Answer, Batch, insert_all, insert_one
+from .migrate import migrate
+from .rows import claim_of, job_of, text_of
+from .statements import sql
+from .watch import SqliteWatch
+
+_SCHEME = "sqlite:///"
+_KEPT_EVENTS = 2_000
+_TRIM_AFTER = 2_000
+"""So many changes by this handle, and the oldest events are deleted."""
+_NEWEST = 2**62
+_LOST = text_of(JobError(type="WorkerLost", message="worker lost"))
+
+
+def open_sqlite(url: str) -> SqliteStore:
+    """The store at `sqlite:///path`: relative to the working folder, or absolute with a fourth slash."""
+    path = unquote(url.removeprefix(_SCHEME).partition("?")[0])
+    if not url.startswith(_SCHEME) or not path or path == ":memory:":
+        raise SettingsError(
+            "JOBPIPE_STORE", f"must name a file, as sqlite:///jobs.db does (or use memory://), got {url!r}"
+        )
+    return SqliteStore(Path(path))
+
+
+class _Ticket:
+    """Batches that wait for somebody with the lock to insert them."""
+
+    __slots__ = ("answers", "batches", "error")
+
+    def __init__(self, batches: list[tuple[Batch, int]]) -> None:
+        self.batches = batches
+        self.answers: list[Answer] | None = None
+        self.error: BaseException | None = None
+
+
+class SqliteStore:
+    """Jobs in a SQLite file."""
+
+    capabilities = Capabilities(durable=True, shared=True, transactional=True, push=False, blocking=True)
+
+    def __init__(self, path: Path | str, *, clock: Callable[[], float] = time.time) -> None:
+        self.path = Path(path).absolute()
+        self.url = f"{_SCHEME}{path}"
+        self._clock = clock
+        if not self.path.parent.is_dir():
+            raise StoreRefusedError(
+                f"the folder {self.path.parent} of the store does not exist: make it first"
+            )
+        self._connections = Connections(self.path)
+        self._tickets: deque[_Ticket] = deque()
+        self._inserting = threading.Lock()
+        self._changes = 0
+
+    # Being there
+
+    def migrate(self) -> list[str]:
+        connection = self._connections.open()
+        try:
+            with mapped_errors(self.path):
+                return migrate(connection, self.path)
+        finally:
+            connection.close()
+
+    def check(self) -> list[str]:
+        with self._connections.reading() as cursor:
+            (answer,) = cursor.execute("PRAGMA quick_check(1)").fetchone()
+        if answer != "ok":
+            raise StoreRefusedError(f"the store {self.path} is broken: {answer}")
+        return ["every commit is on disk before it is acknowledged (WAL, synchronous=FULL)"]
+
+    def sibling(self) -> Self:
+        return type(self)(self.path, clock=self._clock)
+
+    def close(self) -> None:
+        self._connections.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[tuple[sqlite3.Cursor, float]]:
+        """A cursor in a transaction, and what time it is; what came due by then is queued."""
+        with self._connections.writing() as cursor:
+            now = self._clock()
+            self._come_due(cursor, now)
+            yield cursor, now
+            if self._changes >= _TRIM_AFTER:
+                self._changes = 0
+                cursor.execute(sql("trim_events"), (_KEPT_EVENTS,))
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Cursor]:
+        """A cursor to read with, after what came due is queued."""
+        with self._connections.reading() as cursor:
+            (is_due,) = cursor.execute(sql("is_due"), (self._clock(),)).fetchone()
+            if is_due:
+                with self._writing():
+                    pass
+            yield cursor
+
+    def _come_due(self, cursor: sqlite3.Cursor, now: float) -> None:
+        (is_due,) = cursor.execute(sql("is_due"), (now,)).fetchone()
+        if is_due:
+            self._changes += cursor.execute(sql("come_due"), (now,)).rowcount
+
+    # Putting in
+
+    def insert(self, batches: Sequence[Sequence[NewJob]], *, capacity: int = 0) -> list[Answer]:
+        ticket = _Ticket([(batch, capacity) for batch in batches])
+        self._tickets.append(ticket)
+        with self._inserting:
+            if ticket.answers is None and ticket.error is None:
+                self._insert_waiting()
+        if ticket.error is not None:
+            raise ticket.error
+        assert ticket.answers is not None
+        return ticket.answers
+
+    def _insert_waiting(self) -> None:
+        """Insert what all have put down, in one transaction."""
+        tickets = []
+        while self._tickets:
+            tickets.append(self._tickets.popleft())
+        batches = [batch for ticket in tickets for batch in ticket.batches]
+        try:
+            with self._writing() as (cursor, now):
+                answers = iter(insert_all(cursor, batches, now))
+                self._changes += sum(len(batch) for batch, _ in batches)
+        except Exception as error:
+            for ticket in tickets:
+                ticket.error = error
+            return
+        for ticket in tickets:
+            ticket.answers = list(islice(answers, len(ticket.batches)))
+
+    def insert_in(self, connection: Any, batch: Sequence[NewJob], *, capacity: int = 0) -> Answer:
+        self._check_own(connection)
+        with mapped_errors(self.path):
+            cursor = connection.cursor()
+            cursor.row_factory = None
+            if not connection.in_transaction and connection.isolation_level is not None:
+                cursor.execute("BEGIN IMMEDIATE")  # as Python itself begins one before a write
+            cursor.execute("SAVEPOINT jobpipe")
+            try:
+                answer = insert_one(cursor, batch, capacity, self._clock())
+            except BaseException:
+                cursor.execute("ROLLBACK TO jobpipe")
+                raise
+            finally:
+                cursor.execute("RELEASE jobpipe")
+            return answer
+
+    def _check_own(self, connection: Any) -> None:
+        if not isinstance(connection, sqlite3.Connection):
+            raise BadInputError(
+                "connection", f"must be a sqlite3.Connection for this store, got {connection!r}"
+            )
+        with mapped_errors(self.path):
+            files = [row[2] for row in connection.execute("PRAGMA database_list") if row[1] == "main"]
+        if not files or not files[0] or not Path(files[0]).samefile(self.path):
+            raise BadInputError(
+                "connection", f"must be one to the store's own file {self.path}, got one to {files}"
+            )
+
+    # Running
+
+    def claim(self, worker: str, types: Sequence[str], limit: int, lease: float) -> Haul:
+        names = text_of(list(types))
+        with self._reading() as cursor:
+            # Why first without the lock: most looks find nothing, and must not stand in the way of writers.
+            if limit < 1 or not cursor.execute(sql("lanes"), (names,)).fetchone():
+                return Haul([], self._due_in(cursor))
+        with self._writing() as (cursor, now):
+            lanes = cursor.execute(sql("lanes"), (names,)).fetchall()
+            heads = [cursor.execute(sql("first_in_lane"), (*lane, limit)).fetchall() for lane in lanes]
+            chosen = [seq for _, _, seq in islice(merge(*heads), limit)]
+            token = secrets.token_hex(8)
+            values = {
+                "now": now,
+                "worker": worker,
+                "token": token,
+                "until": now + lease,
+                "seqs": text_of(chosen),
+            }
+            rows = {row[0]: row for row in cursor.execute(sql("claim"), values)} if chosen else {}
+            self._changes += len(rows)
+            claims: list[Claim] = [claim_of(rows[seq], worker, token, now) for seq in chosen]
+            return Haul(claims, self._due_in(cursor))
+
+    def _due_in(self, cursor: sqlite3.Cursor) -> float | None:
+        (due_at,) = cursor.execute(sql("next_due")).fetchone()
+        return None if due_at is None else max(due_at - self._clock(), 0.0)
+
+    def extend(self, leases: Sequence[Lease], seconds: float) -> list[LeaseState]:
+        with self._writing() as (cursor, now):
+            states = []
+            for lease in leases:
+                values = {"id": lease.id, "token": lease.token, "until": now + seconds}
+                found = cursor.execute(sql("extend"), values).fetchall()
+                states.append(_LEASE_STATE[found[0][0]] if found else LeaseState.LOST)
+            return states
+
+    def progress(self, reports: Sequence[tuple[Lease, Progress]]) -> None:
+        values = [
+            {"id": lease.id, "token": lease.token, "progress": text_of(progress)}
+            for lease, progress in reports
+        ]
+        with self._writing() as (cursor, _):
+            cursor.executemany(sql("progress"), values)
+
+    def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
+        with self._writing() as (cursor, now):
+            values = [_settled(settlement, now) for settlement in settlements]
+            self._changes += len(values)
+            if cursor.executemany(sql("settle"), values).rowcount == len(values):
+                return [True] * len(values)
+            # Some were settled before, or lost: those that still have this token are, or were, settled by it.
+            found = [cursor.execute(sql("token"), (each.lease.id,)).fetchone() for each in settlements]
+            return [
+                row is not None and row[0] == each.lease.token
+                for row, each in zip(found, settlements, strict=True)
+            ]
+
+    def release(self, leases: Sequence[Lease]) -> list[bool]:
+        with self._writing() as (cursor, now):
+            self._changes += len(leases)
+            return [
+                cursor.execute(sql("release"), {"id": lease.id, "token": lease.token, "now": now}).rowcount
+                == 1
+                for lease in leases
+            ]
+
+    def rescue(self, limit: int = 100) -> list[Rescued]:
+        with self._reading() as cursor:
+            if not cursor.execute(sql("expired"), (self._clock(), 1)).fetchone():
+                return []
+        with self._writing() as (cursor, now):
+            rescued = []
+            for seq, id, worker in cursor.execute(sql("expired"), (now, limit)).fetchall():
+                values = {"seq": seq, "now": now, "error": _LOST, "kept": KEPT_HISTORY}
+                ((status,),) = cursor.execute(sql("rescue"), values).fetchall()
+                rescued.append(Rescued(id, worker, JobStatus(status)))
+            self._changes += len(rescued)
+            return rescued
+
+    # Steering
+
+    def cancel(self, ids: Sequence[str]) -> list[JobStatus | None]:
+        statement = {
+            JobStatus.SCHEDULED: sql("cancel_waiting"),
+            JobStatus.QUEUED: sql("cancel_waiting"),
+            JobStatus.RUNNING: sql("cancel_running"),
+        }
+        return self._steer(ids, statement)
+
+    def retry(self, ids: Sequence[str]) -> list[JobStatus | None]:
+        return self._steer(
+            ids, {status: sql("revive") for status in TRANSITIONS if Move.REVIVE in TRANSITIONS[status]}
+        )
+
+    def _steer(self, ids: Sequence[str], statement: dict[JobStatus, str]) -> list[JobStatus | None]:
+        """Do to each job what its status asks for; the status in which it was found."""
+        with self._writing() as (cursor, now):
+            found: list[JobStatus | None] = []
+            for id in ids:
+                row = cursor.execute(sql("status"), (id,)).fetchone()
+                status = None if row is None else JobStatus(row[0])
+                found.append(status)
+                if status in statement:
+                    cursor.execute(statement[status], {"id": id, "now": now})
+            self._changes += len(ids)
+            return found
+
+    def pause(self, queue: str) -> None:
+        with self._writing() as (cursor, _):
+            cursor.execute(sql("pause"), (queue,))
+
+    def resume(self, queue: str) -> None:
+        with self._writing() as (cursor, _):
+            cursor.execute(sql("resume"), (queue,))
+
+    # Looking
+
+    def get(self, id: str) -> Job | None:
+        with self._reading() as cursor:
+            row = cursor.execute(sql("get"), (id,)).fetchone()
+            return None if row is None else job_of(row)
+
+    def page(self, filter: Filter, limit: int, before: int | None = None) -> Page:
+        wanted = {name: value for name, value in msgspec.structs.asdict(filter).items() if value is not None}
+        filters = "".join(f" AND {name} = :{name}" for name in wanted)
+        statement = sql("page").replace("{filters}", filters)
+        values = {name: str(value) for name, value in wanted.items()}
+        with self._reading() as cursor:
+            rows = cursor.execute(
+                statement, {**values, "before": _NEWEST if before is None else before, "limit": limit + 1}
+            ).fetchall()
+        shown = rows[:limit]
+        return Page(list(map(job_of, shown)), shown[-1][0] if len(rows) > limit else None)
+
+    def counts(self) -> Counts:
+        with self._reading() as cursor:
+            tallies = [
+                Tally(queue, type, JobStatus(status), count, total)
+                for queue, type, status, count, total in cursor.execute(sql("tallies"))
+            ]
+            return Counts(tallies, frozenset(queue for (queue,) in cursor.execute(sql("paused"))))
+
+    def ahead(self, id: str) -> int:
+        with self._reading() as cursor:
+            (count,) = cursor.execute(sql("ahead"), (id,)).fetchone()
+            return int(count)
+
+    def events(self, after: int, limit: int) -> list[JobEvent]:
+        with self._reading() as cursor:
+            return [
+                JobEvent(number, id, type, queue, JobStatus(status), attempts)
+                for number, id, type, queue, status, attempts in cursor.execute(sql("events"), (after, limit))
+            ]
+
+    def last_event(self) -> int:
+        with self._reading() as cursor:
+            (number,) = cursor.execute(sql("last_event")).fetchone()
+            return int(number)
+
+    def watch(self) -> Watch:
+        return SqliteWatch(self._connections)
+
+    # Workers
+
+    def beat(self, worker: WorkerInfo, seconds: float) -> None:
+        with self._writing() as (cursor, now):
+            cursor.execute(sql("forget"), {"name": worker.name, "now": now})
+            if seconds > 0:
+                info = msgspec.json.encode(worker)
+                cursor.execute(
+                    sql("beat"), {"name": worker.name, "info": info, "now": now, "until": now + seconds}
+                )
+
+    def workers(self) -> list[WorkerInfo]:
+        with self._reading() as cursor:
+            return [
+                msgspec.structs.replace(msgspec.json.decode(info, type=WorkerInfo), seen_at=seen_at)
+                for info, seen_at in cursor.execute(sql("workers"), (self._clock(),))
+            ]
+
+    # Tidying
+
+    def prune(self, keep: float, limit: int = 1_000) -> int:
+        with self._writing() as (cursor, now):
+            return cursor.execute(sql("prune"), (now - keep, limit)).rowcount
+
+
+_LEASE_STATE = (LeaseState.HELD, LeaseState.CANCELLING)
+"""By the column is_cancelling."""
+
+
+def _settled(settlement: Settlement, now: float) -> dict[str, Any]:
+    """The values of settle.sql."""
+    lease, outcome = settlement.lease, settlement.outcome
+    status = TRANSITIONS[JobStatus.RUNNING][outcome.move]
+    return {
+        "id": lease.id,
+        "token": lease.token,
+        "status": status.value,
+        "given_back": int(outcome.move is Move.SNOOZE),
+        "run_at": now + outcome.delay if status is JobStatus.SCHEDULED else None,
+        "result": outcome.result,
+        "error": text_of(outcome.error),
+        "progress": text_of(outcome.progress),
+        "finished_at": now if status in FINISHED else None,
+        "now": now,
+        "kept": KEPT_HISTORY,
+    }

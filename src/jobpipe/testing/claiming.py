@@ -1,0 +1,187 @@
+"""Claiming: which jobs, in which order, and what a claim tells."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ..job import JobStatus, Move
+from ..stores.base import Haul
+from .tools import BOOM, bring_to, finish, look, new_job, put, seconds_between, take, take_one, tally
+
+if TYPE_CHECKING:
+    from ..stores.base import Store
+    from .harness import StoreHarness
+
+
+def ids(haul: Haul) -> list[str]:
+    return [claim.id for claim in haul.claims]
+
+
+class Claiming:
+    def test_claim_tells_all_that_running_takes(self, store: Store) -> None:
+        put(store, new_job("a", {"x": 1}, queue="slow", max_retries=2, priority=9, deadline=1.5))
+        (claim,) = store.claim("w1", ["work"], 5, 60).claims
+        job = look(store, "a")
+        assert (claim.id, claim.type, claim.queue, claim.payload) == ("a", "work", "slow", b'{"x":1}')
+        assert (claim.max_retries, claim.priority, claim.deadline) == (2, 9, 1.5)
+        assert claim.attempts == claim.lease.attempt == 1
+        assert (claim.lease.id, claim.lease.worker) == ("a", "w1")
+        assert claim.lease.token
+        assert claim.run_at == pytest.approx(job.run_at.timestamp(), abs=1e-5)
+        assert claim.created_at == pytest.approx(job.created_at.timestamp(), abs=1e-5)
+        assert job.started_at is not None
+        assert claim.started_at == pytest.approx(job.started_at.timestamp(), abs=1e-5)
+        assert (job.status, job.attempts, job.finished_at) == (JobStatus.RUNNING, 1, None)
+
+    def test_running_job_is_not_claimed_again(self, store: Store) -> None:
+        put(store, new_job("a"))
+        assert len(take(store, 10)) == 1
+        assert take(store, 10, worker="w2") == []
+
+    @pytest.mark.parametrize("status", [status for status in JobStatus if status is not JobStatus.QUEUED])
+    def test_only_queued_jobs_are_claimed(self, store: Store, status: JobStatus) -> None:
+        bring_to(store, "a", status)
+        before = look(store, "a")
+        assert take(store, 10) == []
+        assert look(store, "a") == before
+
+    def test_every_claim_has_a_token_of_its_own(self, store: Store) -> None:
+        tokens = set()
+        put(store, new_job("a"))
+        for _ in range(5):
+            claim = take_one(store)
+            tokens.add(claim.lease.token)
+            store.release([claim.lease])
+        assert len(tokens) == 5
+
+    def test_limit_is_kept(self, store: Store) -> None:
+        put(store, *(new_job(f"j{n}") for n in range(5)))
+        assert [claim.id for claim in take(store, 2)] == ["j0", "j1"]
+        assert [claim.id for claim in take(store, 2)] == ["j2", "j3"]
+        assert [claim.id for claim in take(store, 2)] == ["j4"]
+        assert take(store, 2) == []
+
+    def test_order_is_priority_then_run_at_then_insertion(self, store: Store, harness: StoreHarness) -> None:
+        put(
+            store,
+            new_job("late", delay=20),
+            new_job("early-1", delay=10),
+            new_job("urgent", delay=30, priority=5),
+            new_job("early-2", delay=10, type="other"),
+            new_job("whenever", priority=-5),
+            new_job("early-3", delay=10, queue="other"),
+        )
+        harness.elapse(40)
+        assert ids(store.claim("w1", ["work", "other"], 10, 60)) == [
+            "urgent",
+            "early-1",
+            "early-2",
+            "early-3",
+            "late",
+            "whenever",
+        ]
+
+    def test_order_holds_from_claim_to_claim(self, store: Store) -> None:
+        put(store, *(new_job(f"j{n}", priority=n % 3, queue=f"q{n % 2}") for n in range(12)))
+        found = [take_one(store).id for _ in range(12)]
+        assert found == sorted(found, key=lambda name: (-(int(name[1:]) % 3), int(name[1:])))
+
+    def test_extreme_priorities_are_ordered(self, store: Store) -> None:
+        put(store, new_job("low", priority=-1000), new_job("mid"), new_job("high", priority=1000))
+        assert [claim.id for claim in take(store, 3)] == ["high", "mid", "low"]
+
+    def test_job_that_came_due_waits_behind_those_that_were_due_before(
+        self, store: Store, harness: StoreHarness
+    ) -> None:
+        put(store, new_job("scheduled", delay=10))
+        harness.elapse(5)
+        put(store, new_job("first"))
+        harness.elapse(10)
+        put(store, new_job("last"))
+        assert [claim.id for claim in take(store, 3)] == ["first", "scheduled", "last"]
+
+    def test_unknown_types_are_left_alone(self, store: Store) -> None:
+        put(store, new_job("a", type="mail"), new_job("b"), new_job("c", type="Work"))
+        assert ids(store.claim("w1", ["work", "unheard-of"], 10, 60)) == ["b"]
+        job = look(store, "a")
+        assert (job.status, job.attempts, job.started_at) == (JobStatus.QUEUED, 0, None)
+        assert ids(store.claim("w1", [], 10, 60)) == []
+        assert ids(store.claim("w1", ["mail"], 10, 60)) == ["a"]
+
+    def test_type_named_twice_counts_once(self, store: Store) -> None:
+        put(store, new_job("a"), new_job("b"))
+        assert ids(store.claim("w1", ["work", "work"], 10, 60)) == ["a", "b"]
+
+    def test_many_unknown_jobs_do_not_hide_a_known_one(self, store: Store) -> None:
+        store.insert([[new_job(f"x{n}", type="unknown", priority=9) for n in range(300)], [new_job("a")]])
+        assert ids(store.claim("w1", ["work"], 1, 60)) == ["a"]
+
+    def test_due_in_tells_of_the_next_scheduled_job(self, store: Store, harness: StoreHarness) -> None:
+        assert store.claim("w1", ["work"], 1, 60).due_in is None
+        put(store, new_job("a", delay=500), new_job("b", delay=100), new_job("c"))
+        haul = store.claim("w1", ["work"], 1, 60)
+        assert ids(haul) == ["c"]
+        assert haul.due_in is not None
+        assert 90 < haul.due_in <= 100
+        harness.elapse(60)
+        haul = store.claim("w1", ["work"], 1, 60)
+        assert haul.due_in is not None
+        assert 30 < haul.due_in <= 40
+        harness.elapse(60)
+        haul = store.claim("w1", ["work"], 1, 60)
+        assert ids(haul) == ["b"]
+        assert haul.due_in is not None
+        assert 370 < haul.due_in <= 380
+        store.cancel(["a"])
+        assert store.claim("w1", ["work"], 1, 60).due_in is None
+
+    def test_paused_queue_is_passed_over(self, store: Store) -> None:
+        store.pause("slow")
+        put(store, new_job("a", queue="slow", priority=9), new_job("b"))
+        assert [claim.id for claim in take(store, 10)] == ["b"]
+        assert look(store, "a").status is JobStatus.QUEUED
+        store.resume("slow")
+        assert [claim.id for claim in take(store, 10)] == ["a"]
+
+    def test_pause_and_resume_may_be_said_twice(self, store: Store) -> None:
+        put(store, new_job("a"))
+        store.pause("default")
+        store.pause("default")
+        assert take(store) == []
+        store.resume("default")
+        assert len(take(store)) == 1
+        store.resume("default")
+        store.resume("never-heard-of")
+        assert store.counts().paused == frozenset()
+
+    def test_paused_queue_takes_jobs_and_ends_runs(self, store: Store, harness: StoreHarness) -> None:
+        put(store, new_job("a"))
+        claim = take_one(store)
+        store.pause("default")
+        put(store, new_job("b"), new_job("c", delay=10))
+        assert finish(store, claim, Move.RETRY, error=BOOM)
+        harness.elapse(11)
+        assert take(store, 10) == []
+        assert tally(store) == {JobStatus.QUEUED: 3}
+        store.resume("default")
+        assert len(take(store, 10)) == 3
+
+    def test_claim_begins_with_a_clean_slate(self, store: Store, harness: StoreHarness) -> None:
+        """What the run before told of its progress is gone; its error stays until the job succeeds."""
+        put(store, new_job("a"))
+        first = take_one(store, worker="w1")
+        assert finish(store, first, Move.RETRY, error=BOOM)
+        harness.elapse(5)
+        second = take_one(store, worker="w2")
+        job = look(store, "a")
+        assert (job.attempts, second.attempts, second.lease.attempt) == (2, 2, 2)
+        assert job.error == BOOM
+        assert job.progress is None
+        assert seconds_between(job.created_at, job.started_at) >= 5
+
+    def test_many_lanes_are_claimed_in_one_order(self, store: Store) -> None:
+        store.insert([[new_job(f"j{n}", queue=f"q{n % 7}", type=f"t{n % 5}") for n in range(200)]])
+        haul = store.claim("w1", [f"t{n}" for n in range(5)], 200, 60)
+        assert ids(haul) == [f"j{n}" for n in range(200)]

@@ -1,0 +1,39 @@
+"""StoreContract: all that is asked of a store; a subclass says with its `harness` which store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from .claiming import Claiming
+from .concurrency import Concurrency
+from .inserting import Inserting
+from .leases import Leases
+from .looking import Looking
+from .settling import Settling
+from .steering import Steering
+from .tools import assert_counts_are_exact
+from .watching import Watching
+
+if TYPE_CHECKING:
+    from ..stores.base import Store
+    from .harness import StoreHarness
+
+
+class StoreContract(Inserting, Claiming, Settling, Leases, Steering, Looking, Watching, Concurrency):
+    """The tests; `harness` is theirs to be given, a new one with an empty store for each test."""
+
+    @pytest.fixture
+    def harness(self) -> Iterator[StoreHarness]:
+        raise NotImplementedError("a contract needs a fixture `harness` that gives a StoreHarness")
+
+    @pytest.fixture
+    def store(self, harness: StoreHarness) -> Iterator[Store]:
+        """A handle, migrated; after each test its counts must still be those of its jobs."""
+        with closing(harness.open()) as store:
+            store.migrate()
+            yield store
+            assert_counts_are_exact(store)

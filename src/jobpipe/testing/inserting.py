@@ -1,0 +1,263 @@
+"""Putting jobs in: whole batches, ids that are taken, queues that are full."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ..errors import BadInputError, JobConflictError, QueueFullError
+from ..job import JobStatus, Move
+from ..stores.base import Receipt
+from .tools import bring_to, finish, look, new_job, page_ids, put, seconds_between, take_one, tally, totals
+
+if TYPE_CHECKING:
+    from ..stores.base import Store
+    from .harness import StoreHarness
+
+HOSTILE: list[Any] = [
+    None,
+    True,
+    "",
+    "'; DROP TABLE jobs; --",
+    "quotes \" and \\ and ' and `",
+    "%s %d {} $1 :name ?",
+    "zero\u200bwidth, right-to-left \u202e, line\u2028separator, \x1b[31m, \x7f, \r\n",
+    "\u00e9 is not e\u0301, \U0001f469\u200d\U0001f680, \U0010ffff, \ufffe",
+    2**63,
+    -(2**63) - 1,
+    2**64 + 1,
+    10**200,
+    0.1,
+    -0.0,
+    1.0,
+    5e-324,
+    1.7976931348623157e308,
+    [],
+    {},
+    {"": {"": [[], {}]}, "__proto__": 1, "$ref": "#", "b": 1, "a": 2},
+    ["\\u0000", "\\", "\\\\u0000"],
+    "x" * 250_000,
+]
+
+
+class Inserting:
+    def test_new_job_is_queued_with_everything_that_was_sent(self, store: Store) -> None:
+        new = new_job("a", {"x": [1]}, type="mail", queue="slow", max_retries=7, priority=-5, deadline=2.5)
+        assert put(store, new) == [Receipt("a", JobStatus.QUEUED, True)]
+        job = look(store, "a")
+        assert (job.id, job.type, job.queue, job.status) == ("a", "mail", "slow", JobStatus.QUEUED)
+        assert (job.payload, job.max_retries, job.priority, job.deadline) == ({"x": [1]}, 7, -5, 2.5)
+        assert (job.attempts, job.result, job.error, job.progress) == (0, None, None, None)
+        assert (job.started_at, job.finished_at, job.history) == (None, None, ())
+        assert job.run_at == job.created_at
+
+    def test_delayed_job_is_scheduled_until_it_comes_due(self, store: Store, harness: StoreHarness) -> None:
+        assert put(store, new_job("a", delay=100)) == [Receipt("a", JobStatus.SCHEDULED, True)]
+        job = look(store, "a")
+        assert seconds_between(job.created_at, job.run_at) == pytest.approx(100, abs=0.01)
+        harness.elapse(50)
+        assert look(store, "a").status is JobStatus.SCHEDULED
+        harness.elapse(51)
+        assert look(store, "a").status is JobStatus.QUEUED
+
+    def test_due_job_reads_as_queued_in_every_verb(self, store: Store, harness: StoreHarness) -> None:
+        for id in ("a", "b"):
+            put(store, new_job(id, delay=10))
+        harness.elapse(11)
+        assert put(store, new_job("a", delay=10)) == [Receipt("a", JobStatus.QUEUED, False)]
+        assert page_ids(store) == ["b", "a"]
+        assert tally(store) == {JobStatus.QUEUED: 2}
+        assert store.ahead("b") == 1
+        assert store.retry(["a"]) == [JobStatus.QUEUED]
+        assert store.cancel(["a"]) == [JobStatus.QUEUED]
+
+    def test_run_at_wins_over_delay(self, store: Store) -> None:
+        put(store, new_job("now"))
+        now = look(store, "now").created_at.timestamp()
+        put(store, new_job("past", run_at=now - 1_000, delay=500), new_job("future", run_at=now + 1_000))
+        assert look(store, "past").status is JobStatus.QUEUED
+        assert look(store, "past").run_at.timestamp() == pytest.approx(now - 1_000, abs=1e-5)
+        assert look(store, "future").status is JobStatus.SCHEDULED
+        assert look(store, "future").run_at.timestamp() == pytest.approx(now + 1_000, abs=1e-5)
+
+    def test_receipts_come_in_the_order_of_the_batch(self, store: Store) -> None:
+        receipts = put(store, new_job("b"), new_job("a", delay=60), new_job("c"))
+        assert [receipt.id for receipt in receipts] == ["b", "a", "c"]
+        assert page_ids(store) == ["c", "a", "b"]
+
+    def test_empty_calls_do_nothing(self, store: Store) -> None:
+        assert store.insert([]) == []
+        assert store.insert([[]]) == [[]]
+        assert store.settle([]) == []
+        assert store.extend([], 10) == []
+        assert store.release([]) == []
+        assert store.cancel([]) == []
+        assert store.retry([]) == []
+        store.progress([])
+        assert tally(store) == {}
+
+    def test_lost_reply_and_insert_again_is_one_job(self, store: Store) -> None:
+        batch = [new_job("a", {"x": 1}), new_job("b", delay=60)]
+        first = put(store, *batch)
+        again = put(store, *batch)
+        assert [receipt.is_new for receipt in first] == [True, True]
+        assert [(receipt.id, receipt.status) for receipt in again] == [
+            (receipt.id, receipt.status) for receipt in first
+        ]
+        assert [receipt.is_new for receipt in again] == [False, False]
+        assert sum(totals(store).values()) == 2
+
+    @pytest.mark.parametrize("status", JobStatus)
+    def test_same_content_again_tells_the_status_and_changes_nothing(
+        self, store: Store, status: JobStatus
+    ) -> None:
+        bring_to(store, "a", status)
+        before = look(store, "a")
+        again = new_job("a", delay=3600 if status is JobStatus.SCHEDULED else 0)
+        assert put(store, again) == [Receipt("a", status, False)]
+        assert look(store, "a") == before
+
+    @pytest.mark.parametrize("status", JobStatus)
+    def test_other_content_is_a_conflict_and_changes_nothing(self, store: Store, status: JobStatus) -> None:
+        bring_to(store, "a", status)
+        before = look(store, "a")
+        (answer,) = store.insert([[new_job("a", "other")]])
+        assert isinstance(answer, JobConflictError)
+        assert answer.id == "a"
+        assert look(store, "a") == before
+
+    def test_ids_differ_by_case(self, store: Store) -> None:
+        receipts = put(store, new_job("A", 1), new_job("a", 2))
+        assert [receipt.is_new for receipt in receipts] == [True, True]
+        assert (look(store, "A").payload, look(store, "a").payload) == (1, 2)
+
+    def test_longest_id_and_names_fit(self, store: Store) -> None:
+        put(store, new_job("i" * 200, type="t" * 100, queue="q" * 100))
+        assert (look(store, "i" * 200).type, look(store, "i" * 200).queue) == ("t" * 100, "q" * 100)
+
+    def test_batch_with_a_conflict_leaves_nothing_behind(self, store: Store) -> None:
+        put(store, new_job("a"))
+        answers = store.insert(
+            [[new_job("b"), new_job("a", "other"), new_job("c")], [new_job("d")], [new_job("a")]]
+        )
+        assert isinstance(answers[0], JobConflictError)
+        assert answers[1:] == [
+            [Receipt("d", JobStatus.QUEUED, True)],
+            [Receipt("a", JobStatus.QUEUED, False)],
+        ]
+        assert page_ids(store) == ["d", "a"]
+
+    def test_id_twice_in_a_batch_is_a_conflict_even_with_the_same_content(self, store: Store) -> None:
+        (answer,) = store.insert([[new_job("b"), new_job("a"), new_job("a")]])
+        assert isinstance(answer, JobConflictError)
+        assert answer.id == "a"
+        assert "is twice in the batch" in str(answer)
+        assert page_ids(store) == []
+
+    def test_batches_see_those_before_them(self, store: Store) -> None:
+        first, same, other, rest = store.insert(
+            [[new_job("a")], [new_job("a"), new_job("b")], [new_job("b", "other")], [new_job("c")]]
+        )
+        assert first == [Receipt("a", JobStatus.QUEUED, True)]
+        assert same == [Receipt("a", JobStatus.QUEUED, False), Receipt("b", JobStatus.QUEUED, True)]
+        assert isinstance(other, JobConflictError)
+        assert rest == [Receipt("c", JobStatus.QUEUED, True)]
+
+    def test_refused_batch_is_not_seen_by_those_after_it(self, store: Store) -> None:
+        put(store, new_job("a"))
+        refused, accepted = store.insert(
+            [[new_job("b", "one"), new_job("a", "other")], [new_job("b", "two")]]
+        )
+        assert isinstance(refused, JobConflictError)
+        assert accepted == [Receipt("b", JobStatus.QUEUED, True)]
+        assert look(store, "b").payload == "two"
+
+    def test_full_queue_refuses_the_whole_batch(self, store: Store) -> None:
+        put(store, new_job("a"), new_job("b", delay=60))
+        (answer,) = store.insert([[new_job("c"), new_job("d")]], capacity=3)
+        assert isinstance(answer, QueueFullError)
+        assert (answer.queue, answer.waiting, answer.needed, answer.capacity) == ("default", 2, 2, 3)
+        assert page_ids(store) == ["b", "a"]
+        (answer,) = store.insert([[new_job("c")]], capacity=3)
+        assert answer == [Receipt("c", JobStatus.QUEUED, True)]
+
+    def test_capacity_is_counted_per_queue(self, store: Store) -> None:
+        answers = store.insert(
+            [
+                [new_job("a"), new_job("b", queue="other")],
+                [new_job("c"), new_job("d", queue="other")],
+                [new_job("e", queue="third")],
+            ],
+            capacity=1,
+        )
+        assert isinstance(answers[0], list)
+        assert isinstance(answers[1], QueueFullError)
+        assert isinstance(answers[2], list)
+        assert page_ids(store) == ["e", "b", "a"]
+
+    def test_full_queue_knows_its_jobs_again(self, store: Store) -> None:
+        """A lost reply must not turn into a refusal: only really new jobs need room."""
+        put(store, new_job("a"), new_job("b"))
+        same, mixed = store.insert([[new_job("a"), new_job("b")], [new_job("a"), new_job("c")]], capacity=2)
+        assert same == [Receipt("a", JobStatus.QUEUED, False), Receipt("b", JobStatus.QUEUED, False)]
+        assert isinstance(mixed, QueueFullError)
+        assert mixed.needed == 1
+
+    def test_refused_batch_takes_no_room(self, store: Store) -> None:
+        refused, accepted = store.insert(
+            [[new_job(f"a{n}") for n in range(3)], [new_job("b"), new_job("c")]], capacity=2
+        )
+        assert isinstance(refused, QueueFullError)
+        assert isinstance(accepted, list)
+
+    def test_only_waiting_jobs_take_room(self, store: Store) -> None:
+        for status in (JobStatus.DONE, JobStatus.FAILED, JobStatus.CANCELLED, JobStatus.RUNNING):
+            bring_to(store, status.value, status)
+        (answer,) = store.insert([[new_job("a")]], capacity=1)
+        assert answer == [Receipt("a", JobStatus.QUEUED, True)]
+
+    def test_retry_is_never_refused_for_want_of_room(self, store: Store) -> None:
+        claim = bring_to(store, "a", JobStatus.RUNNING)
+        assert claim is not None
+        store.insert([[new_job("b")]], capacity=1)
+        assert finish(store, claim, Move.RETRY, delay=60)
+        assert tally(store) == {JobStatus.QUEUED: 1, JobStatus.SCHEDULED: 1}
+        (answer,) = store.insert([[new_job("c")]], capacity=1)
+        assert isinstance(answer, QueueFullError)
+        assert answer.waiting == 2
+
+    @pytest.mark.parametrize("value", HOSTILE, ids=lambda value: ascii(value)[:30])
+    def test_payload_and_result_come_back_equal(self, store: Store, value: Any) -> None:
+        put(store, new_job("a", value))
+        claim = take_one(store)
+        assert claim.payload == new_job("a", value).payload
+        assert finish(store, claim, result=[value])
+        job = look(store, "a")
+        assert (job.payload, job.result) == (value, [value])
+        assert type(job.payload) is type(value)
+        assert repr(job.payload) == repr(value)
+
+    def test_foreign_connection_is_refused(self, store: Store) -> None:
+        with pytest.raises(BadInputError) as caught:
+            store.insert_in(object(), [new_job("a")])
+        assert caught.value.field == "connection"
+        assert store.get("a") is None
+
+    def test_another_handle_sees_what_was_put_in(self, store: Store, harness: StoreHarness) -> None:
+        put(store, new_job("a", "x"))
+        with closing(harness.open()) as other, closing(store.sibling()) as sibling:
+            assert look(other, "a") == look(sibling, "a") == look(store, "a")
+            put(sibling, new_job("b"))
+            assert page_ids(other) == page_ids(store) == ["b", "a"]
+
+    def test_store_is_there(self, store: Store) -> None:
+        assert store.migrate() == []
+        assert all(isinstance(remark, str) for remark in store.check())
+        assert "://" in store.url
+
+    def test_second_close_does_nothing(self, harness: StoreHarness) -> None:
+        store = harness.open()
+        store.close()
+        store.close()

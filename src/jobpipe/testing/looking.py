@@ -1,0 +1,220 @@
+"""Looking: pages, counts, places in the queue, and the workers that are known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec.structs import replace
+
+from ..job import JobStatus, Move
+from ..stores.base import Filter, Page, Tally, WorkerInfo
+from .tools import (
+    BOOM,
+    bring_one_to_each,
+    finish,
+    look,
+    new_job,
+    page_ids,
+    put,
+    take,
+    take_one,
+    tally,
+    totals,
+)
+
+if TYPE_CHECKING:
+    from ..stores.base import Store
+    from .harness import StoreHarness
+
+
+def worker(name: str, *, slots: int = 4) -> WorkerInfo:
+    return WorkerInfo(name=name, types=("work", "mail"), slots=slots, running=("a", "b"), started_at=1.5)
+
+
+class Looking:
+    def test_unknown_job_is_none(self, store: Store) -> None:
+        assert store.get("a") is None
+
+    def test_page_is_newest_first_without_the_heavy_fields(self, store: Store) -> None:
+        for id in ("c", "a", "b"):
+            put(store, new_job(id, "heavy", priority=len(id)))
+        finish(store, take_one(store), Move.RETRY, error=BOOM, delay=9)
+        finish(store, take_one(store), result="heavy")
+        page = store.page(Filter(), 10)
+        assert [job.id for job in page.jobs] == ["b", "a", "c"]
+        assert page.next is None
+        for job in page.jobs:
+            assert job == replace(look(store, job.id), payload=None, result=None, history=())
+
+    def test_empty_store_has_one_empty_page(self, store: Store) -> None:
+        assert store.page(Filter(), 10) == Page([], None)
+
+    def test_last_page_has_no_next_even_when_it_is_full(self, store: Store) -> None:
+        put(store, *(new_job(f"j{n}") for n in range(4)))
+        first = store.page(Filter(), 2)
+        assert first.next is not None
+        second = store.page(Filter(), 2, first.next)
+        assert [job.id for job in second.jobs] == ["j1", "j0"]
+        assert second.next is None
+
+    def test_filters_combine(self, store: Store) -> None:
+        put(
+            store,
+            new_job("a"),
+            new_job("b", type="mail"),
+            new_job("c", queue="slow"),
+            new_job("d", type="mail", queue="slow"),
+            new_job("e", type="mail", queue="slow", delay=60),
+        )
+        assert page_ids(store, Filter(type="mail")) == ["e", "d", "b"]
+        assert page_ids(store, Filter(queue="slow")) == ["e", "d", "c"]
+        assert page_ids(store, Filter(status=JobStatus.SCHEDULED)) == ["e"]
+        assert page_ids(store, Filter(type="mail", queue="slow"), limit=1) == ["e", "d"]
+        assert page_ids(store, Filter(type="mail", queue="slow", status=JobStatus.QUEUED)) == ["d"]
+        assert page_ids(store, Filter(status=JobStatus.DONE)) == []
+
+    def test_filter_by_status_sees_what_came_due(self, store: Store, harness: StoreHarness) -> None:
+        put(store, new_job("a", delay=10), new_job("b", delay=100))
+        harness.elapse(11)
+        assert page_ids(store, Filter(status=JobStatus.QUEUED)) == ["a"]
+        assert page_ids(store, Filter(status=JobStatus.SCHEDULED)) == ["b"]
+        assert [job.status for job in store.page(Filter(), 5).jobs] == [JobStatus.SCHEDULED, JobStatus.QUEUED]
+
+    @pytest.mark.parametrize("text", ["' OR 1=1 --", "%", "*", "_", "", "\U0001f680", "a\r\nb"])
+    def test_hostile_filters_find_nothing(self, store: Store, text: str) -> None:
+        put(store, new_job("a"))
+        assert page_ids(store, Filter(type=text)) == []
+        assert page_ids(store, Filter(queue=text)) == []
+
+    def test_pages_hold_still_while_jobs_are_inserted(self, store: Store) -> None:
+        """Every job that was there at the first page comes once, in order, whatever is added meanwhile."""
+        ids = [f"j{n}" for n in range(2_000)]
+        store.insert([[new_job(id, queue=f"q{int(id[1:]) % 2}") for id in ids]])
+        expected = [id for id in reversed(ids) if int(id[1:]) % 2 == 0]
+        found: list[str] = []
+        before: int | None = None
+        for extra in range(1_000):
+            page = store.page(Filter(queue="q0"), 70, before)
+            found += [job.id for job in page.jobs]
+            put(store, new_job(f"extra-{extra}", queue="q0"))
+            before = page.next
+            if before is None:
+                break
+        assert found == expected
+
+    def test_pages_go_on_while_jobs_are_pruned(self, store: Store, harness: StoreHarness) -> None:
+        ids = [f"j{n}" for n in range(100)]
+        put(store, *(new_job(id) for id in ids))
+        first = store.page(Filter(), 10)
+        store.cancel([f"j{n}" for n in range(85, 95)])
+        harness.elapse(10)
+        assert store.prune(5) == 10
+        assert [job.id for job in store.page(Filter(), 10, first.next).jobs] == [
+            f"j{n}" for n in range(84, 74, -1)
+        ]
+
+    def test_counts_tell_queue_type_and_status(self, store: Store) -> None:
+        put(
+            store, new_job("a"), new_job("b"), new_job("c", queue="slow", type="mail"), new_job("d", delay=60)
+        )
+        finish(store, take_one(store))
+        rows = {row for row in store.counts().tallies if row.total}
+        assert rows == {
+            Tally("default", "work", JobStatus.QUEUED, 1, 2),
+            Tally("default", "work", JobStatus.SCHEDULED, 1, 1),
+            Tally("default", "work", JobStatus.RUNNING, 0, 1),
+            Tally("default", "work", JobStatus.DONE, 1, 1),
+            Tally("slow", "mail", JobStatus.QUEUED, 1, 1),
+        }
+
+    def test_totals_count_every_change(self, store: Store, harness: StoreHarness) -> None:
+        put(store, new_job("a", delay=10))
+        harness.elapse(11)
+        store.release([take_one(store).lease])
+        finish(store, take_one(store), Move.RETRY, error=BOOM, delay=10)
+        harness.elapse(11)
+        take_one(store)
+        harness.elapse(61)
+        store.rescue()
+        store.cancel(["a"])
+        store.retry(["a"])
+        finish(store, take_one(store))
+        assert tally(store) == {JobStatus.DONE: 1}
+        assert totals(store) == {
+            JobStatus.SCHEDULED: 2,
+            JobStatus.QUEUED: 5,
+            JobStatus.RUNNING: 4,
+            JobStatus.CANCELLED: 1,
+            JobStatus.DONE: 1,
+        }
+
+    def test_counts_name_paused_queues_without_jobs(self, store: Store) -> None:
+        store.pause("empty")
+        store.pause("other")
+        assert store.counts().paused == {"empty", "other"}
+        store.resume("empty")
+        assert store.counts().paused == {"other"}
+
+    def test_ahead_counts_those_that_would_be_claimed_before(
+        self, store: Store, harness: StoreHarness
+    ) -> None:
+        put(
+            store,
+            new_job("running", priority=9),
+            new_job("a"),
+            new_job("b", type="mail"),
+            new_job("elsewhere", queue="slow"),
+            new_job("later", delay=60),
+            new_job("c"),
+            new_job("urgent", priority=1),
+        )
+        take_one(store)
+        assert [store.ahead(id) for id in ("urgent", "a", "b", "c", "elsewhere")] == [0, 1, 2, 3, 0]
+        harness.elapse(61)
+        assert store.ahead("later") == 4
+        store.cancel(["a"])
+        assert store.ahead("c") == 2
+
+    def test_worker_is_known_for_so_long(self, store: Store, harness: StoreHarness) -> None:
+        assert store.workers() == []
+        store.beat(worker("w2"), 60)
+        store.beat(worker("w1"), 300)
+        assert [replace(known, seen_at=0.0) for known in store.workers()] == [worker("w1"), worker("w2")]
+        harness.elapse(61)
+        assert [known.name for known in store.workers()] == ["w1"]
+        store.beat(worker("w2"), 60)
+        assert [known.name for known in store.workers()] == ["w1", "w2"]
+
+    def test_worker_that_beats_lives_on_and_says_news(self, store: Store, harness: StoreHarness) -> None:
+        for slots in (1, 2, 3):
+            store.beat(worker("w1", slots=slots), 60)
+            harness.elapse(40)
+        assert [(known.name, known.slots) for known in store.workers()] == [("w1", 3)]
+
+    def test_worker_that_leaves_is_forgotten(self, store: Store) -> None:
+        store.beat(worker("w1"), 60)
+        store.beat(worker("w2"), 60)
+        store.beat(worker("w1"), 0)
+        store.beat(worker("never-known"), 0)
+        assert [known.name for known in store.workers()] == ["w2"]
+
+    def test_worker_is_seen_by_the_clock_of_the_store(self, store: Store) -> None:
+        put(store, new_job("a"))
+        store.beat(worker("w1"), 60)
+        (known,) = store.workers()
+        assert known.seen_at == pytest.approx(look(store, "a").created_at.timestamp(), abs=30)
+        assert known.started_at == 1.5
+
+    def test_hostile_worker_comes_back_equal(self, store: Store) -> None:
+        text = "'; DROP TABLE workers; -- \" \\ %s $1 \U0001f680"
+        info = WorkerInfo(name=text, types=(text, "b"), slots=1, running=(), started_at=0.1)
+        store.beat(info, 60)
+        assert [replace(known, seen_at=0.0) for known in store.workers()] == [info]
+
+    def test_every_status_can_be_seen(self, store: Store) -> None:
+        bring_one_to_each(store)
+        assert tally(store) == dict.fromkeys(JobStatus, 1)
+        for status in JobStatus:
+            assert page_ids(store, Filter(status=status)) == [status.value]
+        assert take(store, 10)[0].id == "queued"

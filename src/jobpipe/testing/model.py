@@ -1,0 +1,249 @@
+"""A store held against the memory store by random steps, verb by verb, with the same manual clock.
+
+    class MyMachine(StoreMachine):
+        def make_store(self, time: ManualTime) -> Store: ...
+
+    TestMyMachine = MyMachine.TestCase
+
+After every step all that can be read must be equal; only claim tokens and the numbers of pages and events may
+differ. Times are multiples of half a second, so that no store's rounding matters. Needs hypothesis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from msgspec.structs import replace
+
+from ..job import Job, JobError, JobStatus, Move, Progress
+from ..stores.base import Claim, Filter, JobEvent, Lease, NewJob, Outcome, Settlement, WorkerInfo
+from ..stores.memory import MemoryStore
+from .harness import ManualTime
+from .tools import new_job
+
+if TYPE_CHECKING:
+    from ..stores.base import Store
+
+T = TypeVar("T")
+
+IDS = [f"j{n}" for n in range(6)]
+QUEUES = ["q0", "q1"]
+TYPES = ["t0", "t1"]
+WORKERS = ["w0", "w1"]
+SECONDS = [0.0, 0.5, 1.0, 3.0, 10.0]
+
+errors = st.sampled_from(
+    [None, JobError(type="Boom", message="it broke"), JobError(type="E", message="", traceback="x")]
+)
+_delays = st.sampled_from(SECONDS)
+_progress = st.sampled_from([None, Progress(value=0.75)])
+outcomes = st.one_of(
+    st.builds(
+        Outcome,
+        move=st.just(Move.SUCCEED),
+        result=st.sampled_from([None, b"null", b'{"x":[1]}']),
+        progress=_progress,
+    ),
+    st.builds(Outcome, move=st.sampled_from([Move.FAIL, Move.CANCEL]), error=errors, progress=_progress),
+    st.builds(Outcome, move=st.just(Move.RETRY), error=errors, delay=_delays, progress=_progress),
+    st.builds(Outcome, move=st.just(Move.SNOOZE), delay=_delays, progress=_progress),
+)
+jobs = st.builds(
+    new_job,
+    st.sampled_from(IDS),
+    st.sampled_from([None, {"x": 1}]),
+    type=st.sampled_from(TYPES),
+    queue=st.sampled_from(QUEUES),
+    max_retries=st.integers(0, 2),
+    priority=st.integers(-1, 1),
+    delay=st.sampled_from(SECONDS),
+)
+some_ids = st.lists(st.sampled_from([*IDS, "unknown"]), max_size=3)
+picks = st.lists(st.integers(0, 30), min_size=1, max_size=3)
+FILTERS = [
+    Filter(),
+    Filter(type="t0"),
+    Filter(queue="q1"),
+    *(Filter(status=status) for status in JobStatus),
+    Filter(status=JobStatus.QUEUED, type="t1", queue="q0"),
+]
+
+
+class StoreMachine(RuleBasedStateMachine):
+    """The steps; a subclass makes the store, empty and migrated."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.time = ManualTime()
+        self.oracle = MemoryStore(clock=self.time)
+        self.store = self.make_store(self.time)
+        self.leases: list[tuple[Lease, Lease]] = []
+        """Every lease that there ever was: the store's, and the oracle's."""
+        self.seen = (0, 0)
+        """The last event of each that was compared."""
+
+    def make_store(self, time: ManualTime) -> Store:
+        raise NotImplementedError
+
+    def teardown(self) -> None:
+        self.store.close()
+
+    def _same(self, ask: Callable[[Store], T], shown: Callable[[T], Any] = lambda answer: answer) -> None:
+        actual, expected = shown(ask(self.store)), shown(ask(self.oracle))
+        assert actual == expected
+
+    def _pick(self, numbers: Sequence[int]) -> list[tuple[Lease, Lease]]:
+        """Some leases, the newest most often; none if there never was one."""
+        return [self.leases[-1 - number % len(self.leases)] for number in numbers] if self.leases else []
+
+    @rule(batches=st.lists(st.lists(jobs, max_size=4), max_size=3), capacity=st.sampled_from([0, 0, 0, 2, 4]))
+    def insert(self, batches: list[list[NewJob]], capacity: int) -> None:
+        self._same(
+            lambda store: store.insert(batches, capacity=capacity),
+            lambda answers: [
+                each if isinstance(each, list) else (type(each), vars(each)) for each in answers
+            ],
+        )
+
+    @rule(number=st.integers(0, 5))
+    def insert_again(self, number: int) -> None:
+        known = self.oracle.get(IDS[number])
+        if known:
+            delay = (known.run_at - known.created_at).total_seconds()
+            again = new_job(
+                known.id,
+                known.payload,
+                type=known.type,
+                queue=known.queue,
+                max_retries=known.max_retries,
+                priority=known.priority,
+                delay=delay,
+            )
+            self._same(lambda store: store.insert([[again]]), lambda answers: [isinstance(answers[0], list)])
+
+    @rule(
+        worker=st.sampled_from(WORKERS),
+        types=st.lists(st.sampled_from([*TYPES, "unknown"]), max_size=3),
+        limit=st.integers(0, 4),
+        lease=st.sampled_from([1.0, 3.0, 10.0]),
+    )
+    def claim(self, worker: str, types: list[str], limit: int, lease: float) -> None:
+        actual = self.store.claim(worker, types, limit, lease)
+        expected = self.oracle.claim(worker, types, limit, lease)
+        assert actual.due_in == expected.due_in
+        assert [_without_token(claim) for claim in actual.claims] == [
+            _without_token(claim) for claim in expected.claims
+        ]
+        self.leases += [
+            (mine.lease, its.lease) for mine, its in zip(actual.claims, expected.claims, strict=True)
+        ]
+
+    @rule(numbers=picks, outcome=outcomes)
+    def settle(self, numbers: list[int], outcome: Outcome) -> None:
+        pairs = self._pick(numbers)
+        actual = self.store.settle([Settlement(mine, outcome) for mine, _ in pairs])
+        assert actual == self.oracle.settle([Settlement(its, outcome) for _, its in pairs])
+
+    @rule(numbers=picks, seconds=st.sampled_from([1.0, 3.0, 10.0]))
+    def extend(self, numbers: list[int], seconds: float) -> None:
+        pairs = self._pick(numbers)
+        actual = self.store.extend([mine for mine, _ in pairs], seconds)
+        assert actual == self.oracle.extend([its for _, its in pairs], seconds)
+
+    @rule(numbers=picks)
+    def release(self, numbers: list[int]) -> None:
+        pairs = list(dict.fromkeys(self._pick(numbers)))
+        actual = self.store.release([mine for mine, _ in pairs])
+        assert actual == self.oracle.release([its for _, its in pairs])
+
+    @rule(numbers=picks, value=st.sampled_from([0.0, 0.25, 1.0]), note=st.sampled_from([None, "", "page 1"]))
+    def progress(self, numbers: list[int], value: float, note: str | None) -> None:
+        pairs = self._pick(numbers)
+        report = Progress(value=value, note=note)
+        self.store.progress([(mine, report) for mine, _ in pairs])
+        self.oracle.progress([(its, report) for _, its in pairs])
+
+    @rule(limit=st.integers(1, 100))
+    def rescue(self, limit: int) -> None:
+        self._same(lambda store: store.rescue(limit))
+
+    @rule(ids=some_ids)
+    def cancel(self, ids: list[str]) -> None:
+        self._same(lambda store: store.cancel(ids))
+
+    @rule(ids=some_ids)
+    def retry(self, ids: list[str]) -> None:
+        self._same(lambda store: store.retry(ids))
+
+    @rule(queue=st.sampled_from(QUEUES))
+    def pause(self, queue: str) -> None:
+        self._same(lambda store: store.pause(queue))
+
+    @rule(queue=st.sampled_from(QUEUES))
+    def resume(self, queue: str) -> None:
+        self._same(lambda store: store.resume(queue))
+
+    @rule(worker=st.sampled_from(WORKERS), slots=st.integers(1, 3), seconds=st.sampled_from(SECONDS))
+    def beat(self, worker: str, slots: int, seconds: float) -> None:
+        info = WorkerInfo(name=worker, types=("t0",), slots=slots, running=(), started_at=1.5)
+        self._same(lambda store: store.beat(info, seconds))
+
+    @rule(keep=st.sampled_from(SECONDS), limit=st.integers(1, 3))
+    def prune(self, keep: float, limit: int) -> None:
+        self._same(lambda store: store.prune(keep, limit))
+
+    @rule(seconds=st.sampled_from(SECONDS))
+    def elapse(self, seconds: float) -> None:
+        self.time.elapse(seconds)
+
+    @invariant()
+    def jobs_are_equal(self) -> None:
+        self._same(lambda store: [store.get(id) for id in IDS])
+        self._same(lambda store: [store.ahead(id) for id in IDS])
+
+    @invariant()
+    def pages_are_equal(self) -> None:
+        self._same(lambda store: [_pages(store, filter) for filter in FILTERS])
+
+    @invariant()
+    def counts_are_equal(self) -> None:
+        self._same(
+            lambda store: store.counts(),
+            lambda counts: ({row for row in counts.tallies if row.total}, counts.paused),
+        )
+
+    @invariant()
+    def workers_are_equal(self) -> None:
+        self._same(lambda store: store.workers())
+
+    @invariant()
+    def events_are_equal(self) -> None:
+        mine, its = self.store.events(self.seen[0], 1_000), self.oracle.events(self.seen[1], 1_000)
+        assert _by_job(mine) == _by_job(its)
+        self.seen = (self.store.last_event(), self.oracle.last_event())
+        if mine:
+            assert self.seen == (mine[-1].number, its[-1].number)
+
+
+def _without_token(claim: Claim) -> Claim:
+    return replace(claim, lease=replace(claim.lease, token=""))
+
+
+def _by_job(events: list[JobEvent]) -> list[JobEvent]:
+    """Each job's events in order. Why not all: a verb may treat its jobs in any order."""
+    return sorted((replace(event, number=0) for event in events), key=lambda event: event.id)
+
+
+def _pages(store: Store, filter: Filter) -> list[list[Job]]:
+    """All pages of two."""
+    pages: list[list[Job]] = []
+    before: int | None = None
+    while True:
+        page = store.page(filter, 2, before)
+        pages.append(page.jobs)
+        if page.next is None:
+            return pages
+        before = page.next

@@ -1,0 +1,252 @@
+"""Settling: what each outcome makes of a job, its history, and replies that were lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ..job import KEPT_HISTORY, JobError, JobStatus, Move, Progress
+from ..payload import encode
+from ..stores.base import Lease, Outcome, Settlement
+from .tools import BOOM, finish, look, new_job, put, seconds_between, take, take_one, totals
+
+if TYPE_CHECKING:
+    from ..stores.base import Store
+    from .harness import StoreHarness
+
+OUTCOMES = [
+    (Outcome(move=Move.SUCCEED, result=b'{"x":1}'), JobStatus.DONE),
+    (Outcome(move=Move.FAIL, error=BOOM), JobStatus.FAILED),
+    (Outcome(move=Move.RETRY, error=BOOM, delay=60), JobStatus.SCHEDULED),
+    (Outcome(move=Move.SNOOZE, delay=60), JobStatus.SCHEDULED),
+    (Outcome(move=Move.CANCEL), JobStatus.CANCELLED),
+]
+each_outcome = pytest.mark.parametrize(
+    ("outcome", "status"), OUTCOMES, ids=[outcome.move.value for outcome, _ in OUTCOMES]
+)
+
+
+class Settling:
+    def test_success_keeps_the_result(self, store: Store, harness: StoreHarness) -> None:
+        put(store, new_job("a"))
+        claim = take_one(store)
+        harness.elapse(5)
+        assert finish(store, claim, result={"sum": 3})
+        job = look(store, "a")
+        assert (job.status, job.result, job.error, job.attempts) == (JobStatus.DONE, {"sum": 3}, None, 1)
+        assert job.is_finished
+        assert 5 <= seconds_between(job.started_at, job.finished_at) < 15
+
+    def test_success_without_a_result(self, store: Store) -> None:
+        put(store, new_job("a"))
+        assert store.settle([Settlement(take_one(store).lease, Outcome(move=Move.SUCCEED))]) == [True]
+        job = look(store, "a")
+        assert (job.status, job.result) == (JobStatus.DONE, None)
+
+    def test_failure_keeps_the_error(self, store: Store) -> None:
+        put(store, new_job("a"))
+        assert finish(store, take_one(store), Move.FAIL, error=BOOM)
+        job = look(store, "a")
+        assert (job.status, job.error, job.result) == (JobStatus.FAILED, BOOM, None)
+        assert job.finished_at is not None
+
+    def test_retry_is_scheduled_after_its_delay(self, store: Store, harness: StoreHarness) -> None:
+        put(store, new_job("a"))
+        claim = take_one(store)
+        harness.elapse(10)
+        assert finish(store, claim, Move.RETRY, error=BOOM, delay=30)
+        job = look(store, "a")
+        assert (job.status, job.error, job.attempts, job.finished_at) == (
+            JobStatus.SCHEDULED,
+            BOOM,
+            1,
+            None,
+        )
+        assert 39 < seconds_between(job.created_at, job.run_at) < 50
+        assert take(store) == []
+        harness.elapse(31)
+        assert take_one(store).attempts == 2
+
+    def test_retry_is_recorded_as_told_even_beyond_the_last(self, store: Store) -> None:
+        put(store, new_job("a", max_retries=0))
+        assert finish(store, take_one(store), Move.RETRY, error=BOOM)
+        assert take_one(store).attempts == 2
+
+    def test_retry_without_delay_can_be_claimed_at_once(self, store: Store) -> None:
+        put(store, new_job("a"))
+        finish(store, take_one(store), Move.RETRY, error=BOOM)
+        assert look(store, "a").status is JobStatus.QUEUED
+        assert take_one(store).id == "a"
+
+    def test_success_after_a_retry_clears_the_error_but_not_the_history(self, store: Store) -> None:
+        put(store, new_job("a"))
+        finish(store, take_one(store, worker="w1"), Move.RETRY, error=BOOM)
+        finish(store, take_one(store, worker="w2"), result=1)
+        job = look(store, "a")
+        assert (job.status, job.error, job.attempts) == (JobStatus.DONE, None, 2)
+        assert [(run.number, run.worker, run.error) for run in job.history] == [
+            (1, "w1", BOOM),
+            (2, "w2", None),
+        ]
+
+    def test_snooze_gives_the_attempt_back_and_leaves_no_trace(
+        self, store: Store, harness: StoreHarness
+    ) -> None:
+        put(store, new_job("a"))
+        finish(store, take_one(store), Move.RETRY, error=BOOM)
+        assert finish(store, take_one(store), Move.SNOOZE, delay=30)
+        job = look(store, "a")
+        assert (job.status, job.attempts, job.error) == (JobStatus.SCHEDULED, 1, BOOM)
+        assert len(job.history) == 1
+        assert take(store) == []
+        harness.elapse(31)
+        claim = take_one(store)
+        assert claim.attempts == 2
+        finish(store, claim, result=1)
+        assert [run.number for run in look(store, "a").history] == [1, 2]
+
+    def test_cancel_by_the_handler_keeps_its_reason(self, store: Store) -> None:
+        reason = JobError(type="Cancel", message="not wanted any more")
+        put(store, new_job("a"), new_job("b"))
+        first, second = take(store, 2)
+        assert finish(store, first, Move.CANCEL, error=reason)
+        assert finish(store, second, Move.CANCEL)
+        job = look(store, "a")
+        assert (job.status, job.error) == (JobStatus.CANCELLED, reason)
+        assert job.finished_at is not None
+        assert [run.error for run in job.history] == [reason]
+        assert (look(store, "b").status, look(store, "b").error) == (JobStatus.CANCELLED, None)
+
+    def test_history_tells_of_each_run(self, store: Store, harness: StoreHarness) -> None:
+        put(store, new_job("a"))
+        claim = take_one(store, worker="host-1:77")
+        harness.elapse(5)
+        finish(store, claim, Move.FAIL, error=BOOM)
+        job = look(store, "a")
+        (run,) = job.history
+        assert (run.number, run.worker, run.error) == (1, "host-1:77", BOOM)
+        assert (run.began_at, run.ended_at) == (job.started_at, job.finished_at)
+
+    def test_history_keeps_the_last_runs_and_their_numbers(self, store: Store) -> None:
+        put(store, new_job("a", max_retries=100))
+        for number in range(1, KEPT_HISTORY + 6):
+            error = JobError(type="Boom", message=str(number))
+            assert finish(store, take_one(store), Move.RETRY, error=error)
+        history = look(store, "a").history
+        numbers = list(range(6, KEPT_HISTORY + 6))
+        assert [run.number for run in history] == numbers
+        assert [run.error.message for run in history if run.error] == [str(number) for number in numbers]
+
+    def test_many_are_settled_in_one_call(self, store: Store) -> None:
+        put(store, *(new_job(f"j{n}", max_retries=9) for n in range(len(OUTCOMES))))
+        claims = take(store, len(OUTCOMES))
+        stranger = Lease("nobody", 1, "w1", "no-token")
+        settlements = [
+            Settlement(claim.lease, outcome) for claim, (outcome, _) in zip(claims, OUTCOMES, strict=True)
+        ]
+        settlements.insert(2, Settlement(stranger, OUTCOMES[0][0]))
+        assert store.settle(settlements) == [True, True, False, True, True, True]
+        for claim, (_, status) in zip(claims, OUTCOMES, strict=True):
+            assert look(store, claim.id).status is status
+
+    @each_outcome
+    def test_lost_reply_and_settle_again_changes_nothing(
+        self, store: Store, harness: StoreHarness, outcome: Outcome, status: JobStatus
+    ) -> None:
+        put(store, new_job("a"))
+        settlement = Settlement(take_one(store).lease, outcome)
+        assert store.settle([settlement]) == [True]
+        before, counted, last = look(store, "a"), totals(store), store.last_event()
+        assert before.status is status
+        harness.elapse(5)
+        assert store.settle([settlement, settlement]) == [True, True]
+        after = look(store, "a")
+        assert (after.status, after.attempts, after.error, after.result) == (
+            before.status,
+            before.attempts,
+            before.error,
+            before.result,
+        )
+        assert len(after.history) == len(before.history)
+        assert seconds_between(after.created_at, after.run_at) == seconds_between(
+            before.created_at, before.run_at
+        )
+        assert (totals(store), store.last_event()) == (counted, last)
+
+    def test_same_settlement_twice_in_a_call_counts_once(self, store: Store) -> None:
+        put(store, new_job("a"))
+        settlement = Settlement(take_one(store).lease, Outcome(move=Move.FAIL, error=BOOM))
+        assert store.settle([settlement, settlement]) == [True, True]
+        assert len(look(store, "a").history) == 1
+        assert totals(store)[JobStatus.FAILED] == 1
+
+    def test_settled_run_cannot_be_settled_otherwise(self, store: Store) -> None:
+        put(store, new_job("a"))
+        claim = take_one(store)
+        finish(store, claim, result="first")
+        finish(store, claim, Move.FAIL, error=BOOM)
+        job = look(store, "a")
+        assert (job.status, job.result, job.error) == (JobStatus.DONE, "first", None)
+
+    @each_outcome
+    def test_lease_ends_with_the_settlement(self, store: Store, outcome: Outcome, status: JobStatus) -> None:
+        put(store, new_job("a"))
+        lease = take_one(store).lease
+        store.settle([Settlement(lease, outcome)])
+        before = look(store, "a")
+        assert before.status is status
+        assert store.extend([lease], 60) == ["lost"]
+        assert store.release([lease]) == [False]
+        store.progress([(lease, Progress(value=0.5, note="too late"))])
+        assert look(store, "a") == before
+
+    def test_old_settlement_is_refused_while_the_next_run_is_under_way(self, store: Store) -> None:
+        put(store, new_job("a"))
+        first = take_one(store)
+        finish(store, first, Move.RETRY, error=BOOM)
+        second = take_one(store)
+        before = look(store, "a")
+        assert not finish(store, first, Move.RETRY, error=BOOM)
+        assert look(store, "a") == before
+        assert finish(store, second, result=2)
+        assert not finish(store, first, result=1)
+        assert look(store, "a").result == 2
+
+    def test_forged_leases_change_nothing(self, store: Store) -> None:
+        put(store, new_job("a"), new_job("b"))
+        claim = take_one(store)
+        other = take_one(store)
+        before = look(store, "a")
+        forged = [
+            Lease("a", 1, "w1", "guessed"),
+            Lease("a", 1, "w1", ""),
+            Lease("unknown", 1, "w1", claim.lease.token),
+            Lease("a", 1, "w1", other.lease.token),
+        ]
+        outcome = Outcome(move=Move.SUCCEED, result=encode("stolen"))
+        assert store.settle([Settlement(lease, outcome) for lease in forged]) == [False] * 4
+        assert store.extend(forged, 1_000) == ["lost"] * 4
+        assert store.release(forged) == [False] * 4
+        store.progress([(lease, Progress(value=1.0)) for lease in forged])
+        assert look(store, "a") == before
+
+    def test_empty_token_of_a_waiting_job_is_no_lease(self, store: Store) -> None:
+        put(store, new_job("a"))
+        lease = Lease("a", 0, "", "")
+        assert store.settle([Settlement(lease, Outcome(move=Move.SUCCEED))]) == [False]
+        assert store.extend([lease], 60) == ["lost"]
+        assert store.release([lease]) == [False]
+        assert look(store, "a").status is JobStatus.QUEUED
+
+    def test_hostile_errors_notes_and_worker_names_come_back_equal(self, store: Store) -> None:
+        text = "'; DROP TABLE jobs; -- \" \\ %s $1 {} \x1b[31m\r\n\u202e \U0001f469\u200d\U0001f680 \\u0000"
+        error = JobError(type=text, message=text * 50, traceback=text)
+        progress = Progress(value=0.1, note=text)
+        put(store, new_job("a"))
+        claim = take_one(store, worker=text)
+        store.progress([(claim.lease, progress)])
+        assert finish(store, claim, Move.FAIL, error=error)
+        job = look(store, "a")
+        assert (job.error, job.progress) == (error, progress)
+        assert [(run.error, run.worker) for run in job.history] == [(error, text)]

@@ -1,0 +1,228 @@
+"""Steering: cancel and retry in every status, and pruning."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ..job import FINISHED, JobStatus, Move, Progress
+from ..stores.base import LeaseState, Outcome, Settlement
+from .tools import (
+    BOOM,
+    bring_one_to_each,
+    bring_to,
+    finish,
+    look,
+    new_job,
+    page_ids,
+    put,
+    take,
+    take_one,
+    tally,
+    totals,
+)
+
+if TYPE_CHECKING:
+    from ..stores.base import Store
+    from .harness import StoreHarness
+
+HOSTILE_IDS = ["", "' OR 1=1 --", "a' UNION SELECT 1 --", "*", "%", "a\r\nDEL x", "\U0001f680", "a" * 5_000]
+
+
+class Steering:
+    @pytest.mark.parametrize("status", [JobStatus.SCHEDULED, JobStatus.QUEUED])
+    def test_waiting_job_is_cancelled_at_once(
+        self, store: Store, harness: StoreHarness, status: JobStatus
+    ) -> None:
+        bring_to(store, "a", status)
+        assert store.cancel(["a"]) == [status]
+        job = look(store, "a")
+        assert (job.status, job.attempts, job.history) == (JobStatus.CANCELLED, 0, ())
+        assert job.finished_at is not None
+        harness.elapse(7_200)
+        assert take(store) == []
+        assert look(store, "a").status is JobStatus.CANCELLED
+
+    @pytest.mark.parametrize("status", sorted(FINISHED))
+    def test_finished_job_is_not_touched_by_cancel(self, store: Store, status: JobStatus) -> None:
+        bring_to(store, "a", status)
+        before, last = look(store, "a"), store.last_event()
+        assert store.cancel(["a"]) == [status]
+        assert look(store, "a") == before
+        assert store.last_event() == last
+
+    def test_running_job_is_told_and_ends_cancelled(self, store: Store) -> None:
+        claim = bring_to(store, "a", JobStatus.RUNNING)
+        assert claim is not None
+        assert store.cancel(["a"]) == [JobStatus.RUNNING]
+        assert store.cancel(["a"]) == [JobStatus.RUNNING]
+        assert look(store, "a").status is JobStatus.RUNNING
+        assert look(store, "a").finished_at is None
+        assert store.extend([claim.lease], 60) == [LeaseState.CANCELLING]
+        assert store.extend([claim.lease], 60) == [LeaseState.CANCELLING]
+        assert finish(store, claim, Move.CANCEL)
+        job = look(store, "a")
+        assert job.status is JobStatus.CANCELLED
+        assert job.finished_at is not None
+        assert len(job.history) == 1
+
+    @pytest.mark.parametrize(
+        ("outcome", "error"),
+        [
+            (Outcome(move=Move.SUCCEED, result=b"1"), None),
+            (Outcome(move=Move.FAIL, error=BOOM), BOOM),
+            (Outcome(move=Move.RETRY, error=BOOM, delay=1), BOOM),
+            (Outcome(move=Move.CANCEL), None),
+            (Outcome(move=Move.SNOOZE, delay=1), None),
+        ],
+        ids=lambda value: value.move.value if isinstance(value, Outcome) else "",
+    )
+    def test_request_to_cancel_wins_over_the_outcome(
+        self, store: Store, harness: StoreHarness, outcome: Outcome, error: object
+    ) -> None:
+        claim = bring_to(store, "a", JobStatus.RUNNING)
+        assert claim is not None
+        store.cancel(["a"])
+        settlement = Settlement(claim.lease, outcome)
+        assert store.settle([settlement]) == [True]
+        job = look(store, "a")
+        assert (job.status, job.result, job.error) == (JobStatus.CANCELLED, None, error)
+        assert job.finished_at is not None
+        assert store.settle([settlement]) == [True]
+        harness.elapse(60)
+        assert look(store, "a").status is JobStatus.CANCELLED
+        assert take(store) == []
+
+    def test_request_to_cancel_does_not_outlive_the_job(self, store: Store) -> None:
+        claim = bring_to(store, "a", JobStatus.RUNNING)
+        assert claim is not None
+        store.cancel(["a"])
+        finish(store, claim, Move.CANCEL)
+        store.retry(["a"])
+        again = take_one(store)
+        assert store.extend([again.lease], 60) == [LeaseState.HELD]
+        finish(store, again, result="at last")
+        assert look(store, "a").status is JobStatus.DONE
+
+    @pytest.mark.parametrize("status", [JobStatus.FAILED, JobStatus.CANCELLED])
+    def test_ended_job_runs_again_from_the_beginning(
+        self, store: Store, harness: StoreHarness, status: JobStatus
+    ) -> None:
+        put(store, new_job("a"), new_job("ahead"))
+        claim = take_one(store)
+        store.progress([(claim.lease, Progress(value=0.5))])
+        finish(store, claim, Move.FAIL if status is JobStatus.FAILED else Move.CANCEL, error=BOOM)
+        harness.elapse(5)
+        assert store.retry(["a"]) == [status]
+        job = look(store, "a")
+        assert (job.status, job.attempts) == (JobStatus.QUEUED, 0)
+        assert (job.error, job.result, job.progress) == (None, None, None)
+        assert (job.started_at, job.finished_at) == (None, None)
+        assert len(job.history) == 1
+        assert [claim.id for claim in take(store, 2)] == ["ahead", "a"]
+
+    def test_history_numbers_go_on_after_a_revival(self, store: Store) -> None:
+        put(store, new_job("a", max_retries=0))
+        for _ in range(3):
+            claim = take_one(store)
+            assert claim.attempts == 1
+            finish(store, claim, Move.FAIL, error=BOOM)
+            store.retry(["a"])
+        assert [run.number for run in look(store, "a").history] == [1, 2, 3]
+
+    def test_cancelled_scheduled_job_is_revived_to_run_at_once(self, store: Store) -> None:
+        put(store, new_job("a", delay=3_600))
+        store.cancel(["a"])
+        assert store.retry(["a"]) == [JobStatus.CANCELLED]
+        assert look(store, "a").status is JobStatus.QUEUED
+        assert take_one(store).id == "a"
+
+    @pytest.mark.parametrize(
+        "status", [JobStatus.SCHEDULED, JobStatus.QUEUED, JobStatus.RUNNING, JobStatus.DONE]
+    )
+    def test_other_jobs_are_not_touched_by_retry(self, store: Store, status: JobStatus) -> None:
+        bring_to(store, "a", status)
+        before, last = look(store, "a"), store.last_event()
+        assert store.retry(["a"]) == [status]
+        assert look(store, "a") == before
+        assert store.last_event() == last
+
+    def test_revived_job_does_not_believe_an_old_lease(self, store: Store) -> None:
+        claim = bring_to(store, "a", JobStatus.FAILED)
+        assert claim is not None
+        store.retry(["a"])
+        assert store.extend([claim.lease], 60) == [LeaseState.LOST]
+        assert store.release([claim.lease]) == [False]
+        take_one(store)
+        assert not finish(store, claim, result="old")
+        assert look(store, "a").status is JobStatus.RUNNING
+
+    def test_many_are_steered_in_one_call(self, store: Store) -> None:
+        ids = bring_one_to_each(store)
+        assert store.cancel([*ids, "unknown"]) == [*JobStatus, None]
+        assert tally(store) == {
+            JobStatus.RUNNING: 1,
+            JobStatus.DONE: 1,
+            JobStatus.FAILED: 1,
+            JobStatus.CANCELLED: 3,
+        }
+        found = store.retry(["unknown", *ids])
+        assert found[0] is None
+        assert tally(store) == {JobStatus.RUNNING: 1, JobStatus.DONE: 1, JobStatus.QUEUED: 4}
+
+    def test_id_twice_in_a_call_is_steered_once(self, store: Store) -> None:
+        put(store, new_job("a"))
+        store.cancel(["a", "a"])
+        assert totals(store) == {JobStatus.QUEUED: 1, JobStatus.CANCELLED: 1}
+        store.retry(["a", "a"])
+        assert totals(store) == {JobStatus.QUEUED: 2, JobStatus.CANCELLED: 1}
+
+    @pytest.mark.parametrize("id", HOSTILE_IDS, ids=lambda text: ascii(text)[:20])
+    def test_hostile_ids_are_only_unknown(self, store: Store, id: str) -> None:
+        bring_to(store, "a", JobStatus.QUEUED)
+        bring_to(store, "b", JobStatus.CANCELLED)
+        before = look(store, "a"), look(store, "b")
+        assert store.get(id) is None
+        assert store.cancel([id]) == [None]
+        assert store.retry([id]) == [None]
+        assert (look(store, "a"), look(store, "b")) == before
+
+    def test_prune_deletes_what_finished_long_ago(self, store: Store, harness: StoreHarness) -> None:
+        bring_one_to_each(store, "old-")
+        harness.elapse(100)
+        put(store, new_job("young"))
+        store.cancel(["young"])
+        assert store.prune(keep=1_000) == 0
+        assert store.prune(keep=50) == 3
+        assert store.prune(keep=50) == 0
+        assert sorted(page_ids(store)) == ["old-queued", "old-running", "old-scheduled", "young"]
+        assert store.get("old-done") is None
+
+    def test_prune_deletes_no_more_than_asked(self, store: Store, harness: StoreHarness) -> None:
+        ids = [f"j{n}" for n in range(5)]
+        put(store, *(new_job(id) for id in ids))
+        store.cancel(ids)
+        harness.elapse(10)
+        assert [store.prune(5, limit=2) for _ in range(4)] == [2, 2, 1, 0]
+        assert tally(store) == {}
+
+    def test_pruned_id_is_free_again_and_totals_stay(self, store: Store, harness: StoreHarness) -> None:
+        claim = bring_to(store, "a", JobStatus.DONE)
+        assert claim is not None
+        harness.elapse(10)
+        store.prune(5)
+        assert totals(store) == {JobStatus.QUEUED: 1, JobStatus.RUNNING: 1, JobStatus.DONE: 1}
+        assert not finish(store, claim)
+        (receipt,) = put(store, new_job("a", "other"))
+        assert receipt.is_new
+        job = look(store, "a")
+        assert (job.payload, job.attempts, job.history) == ("other", 0, ())
+
+    def test_revived_job_is_not_pruned(self, store: Store, harness: StoreHarness) -> None:
+        bring_to(store, "a", JobStatus.FAILED)
+        harness.elapse(100)
+        store.retry(["a"])
+        assert store.prune(50) == 0
+        store.cancel(["a"])
+        assert store.prune(50) == 0

@@ -1,0 +1,192 @@
+"""What the tests of the contract have in common: making jobs, running them, looking at them, and threads.
+
+Only verbs of the Store are used here, so that everything holds for a store on another machine.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
+from threading import Barrier
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..job import Job, JobError, JobStatus, Move
+from ..payload import encode, fingerprint
+from ..stores.base import Claim, Filter, NewJob, Outcome, Receipt, Settlement
+
+if TYPE_CHECKING:
+    from ..stores.base import Store
+    from .harness import StoreHarness
+
+T = TypeVar("T")
+
+BOOM = JobError(type="Boom", message="it broke", traceback="Traceback: line 1")
+LOST = JobError(type="WorkerLost", message="worker lost")
+
+
+def new_job(
+    id: str,
+    payload: Any = None,
+    *,
+    type: str = "work",
+    queue: str = "default",
+    max_retries: int = 3,
+    priority: int = 0,
+    delay: float = 0.0,
+    run_at: float | None = None,
+    deadline: float | None = None,
+) -> NewJob:
+    """A job as the enqueue API would make it."""
+    raw = encode(payload)
+    return NewJob(
+        id=id,
+        type=type,
+        queue=queue,
+        payload=raw,
+        max_retries=max_retries,
+        priority=priority,
+        delay=delay,
+        run_at=run_at,
+        deadline=deadline,
+        fingerprint=fingerprint(raw, type, queue, max_retries, priority, delay, run_at, deadline),
+    )
+
+
+def put(store: Store, *jobs: NewJob) -> list[Receipt]:
+    """Insert one batch, which must be accepted."""
+    (answer,) = store.insert([jobs])
+    assert isinstance(answer, list), answer
+    return answer
+
+
+def take(
+    store: Store, limit: int = 1, *, worker: str = "w1", types: Sequence[str] = ("work",), lease: float = 60
+) -> list[Claim]:
+    return store.claim(worker, types, limit, lease).claims
+
+
+def take_one(store: Store, *, worker: str = "w1", lease: float = 60) -> Claim:
+    (claim,) = take(store, worker=worker, lease=lease)
+    return claim
+
+
+def finish(
+    store: Store,
+    claim: Claim,
+    move: Move = Move.SUCCEED,
+    *,
+    result: Any = None,
+    error: JobError | None = None,
+    delay: float = 0.0,
+) -> bool:
+    """Settle one run."""
+    raw = encode(result) if move is Move.SUCCEED else None
+    outcome = Outcome(move=move, result=raw, error=error, delay=delay)
+    (is_recorded,) = store.settle([Settlement(claim.lease, outcome)])
+    return is_recorded
+
+
+def look(store: Store, id: str) -> Job:
+    job = store.get(id)
+    assert job is not None, f"there is no job {id}"
+    return job
+
+
+def seconds_between(earlier: Any, later: Any) -> float:
+    """Between two instants that the store told."""
+    assert earlier is not None
+    assert later is not None
+    return float((later - earlier).total_seconds())
+
+
+def bring_to(store: Store, id: str, status: JobStatus) -> Claim | None:
+    """Insert a job and lead it to that status; its last claim, if it had one."""
+    put(store, new_job(id, delay=3600 if status is JobStatus.SCHEDULED else 0))
+    if status in (JobStatus.SCHEDULED, JobStatus.QUEUED):
+        return None
+    if status is JobStatus.CANCELLED:
+        store.cancel([id])
+        return None
+    claim = take_one(store)
+    assert claim.id == id
+    if status is JobStatus.DONE:
+        assert finish(store, claim, result={"answer": 42})
+    if status is JobStatus.FAILED:
+        assert finish(store, claim, Move.FAIL, error=BOOM)
+    return claim
+
+
+def bring_one_to_each(store: Store, prefix: str = "") -> list[str]:
+    """A job in every status; their ids, in the order of JobStatus."""
+    for status in reversed(
+        JobStatus
+    ):  # Why reversed: a queued one must not be in the way of those to be claimed.
+        bring_to(store, f"{prefix}{status.value}", status)
+    return [f"{prefix}{status.value}" for status in JobStatus]
+
+
+def page_ids(store: Store, filter: Filter | None = None, limit: int = 500) -> list[str]:
+    """The ids of all jobs that fit, newest first, page by page."""
+    found: list[str] = []
+    before: int | None = None
+    while True:
+        page = store.page(filter or Filter(), limit, before)
+        found += [job.id for job in page.jobs]
+        if page.next is None:
+            return found
+        before = page.next
+
+
+def tally(store: Store) -> dict[JobStatus, int]:
+    """How many jobs have each status, without the zeros."""
+    found: Counter[JobStatus] = Counter()
+    for row in store.counts().tallies:
+        found[row.status] += row.count
+    return {status: count for status, count in found.items() if count}
+
+
+def totals(store: Store) -> dict[JobStatus, int]:
+    """How often a job came to have each status, without the zeros."""
+    found: Counter[JobStatus] = Counter()
+    for row in store.counts().tallies:
+        found[row.status] += row.total
+    return {status: total for status, total in found.items() if total}
+
+
+def assert_counts_are_exact(store: Store) -> None:
+    """Hold the tallies against the jobs themselves."""
+    counted = Counter({(row.queue, row.type, row.status): row.count for row in store.counts().tallies})
+    found: Counter[tuple[str, str, JobStatus]] = Counter()
+    before: int | None = None
+    while True:
+        page = store.page(Filter(), 500, before)
+        found.update((job.queue, job.type, job.status) for job in page.jobs)
+        if page.next is None:
+            break
+        before = page.next
+    assert +counted == found
+    assert all(row.total >= row.count >= 0 for row in store.counts().tallies)
+
+
+@contextmanager
+def handles(harness: StoreHarness, number: int | None = None) -> Iterator[list[Store]]:
+    """Several handles on the same data."""
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(closing(harness.open()))
+            for _ in range(harness.handles if number is None else number)
+        ]
+
+
+def together(calls: Sequence[Callable[[], T]]) -> list[T]:
+    """Run all calls at the same time, each in a thread; what they return, in their order."""
+    start = Barrier(len(calls))
+
+    def run(call: Callable[[], T]) -> T:
+        start.wait(30)
+        return call()
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return list(pool.map(run, calls))

@@ -1,0 +1,174 @@
+"""Watching: events, complete and in order, and watches that wake up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ..job import JobStatus, Move
+from ..stores.base import Claim, JobEvent
+from .tools import BOOM, finish, new_job, put, take_one
+
+if TYPE_CHECKING:
+    from ..stores.base import Store
+    from .harness import StoreHarness
+
+PATIENCE = 20.0
+"""Seconds that a wake-up may take before the test gives up."""
+
+
+def story(events: list[JobEvent]) -> list[tuple[str, JobStatus, int]]:
+    return [(event.id, event.status, event.attempts) for event in events]
+
+
+def take_mail(store: Store) -> Claim:
+    (claim,) = store.claim("w1", ["mail"], 1, 60).claims
+    return claim
+
+
+CHANGES: dict[str, Callable[[Store], object]] = {
+    "insert": lambda store: put(store, new_job("new")),
+    "claim": lambda store: take_one(store),
+    "cancel of a running job": lambda store: store.cancel(["running"]),
+    "cancel of a waiting job": lambda store: store.cancel(["waiting"]),
+    "retry": lambda store: store.retry(["failed"]),
+    "resume": lambda store: store.resume("default"),
+}
+
+
+class Watching:
+    def test_new_store_has_no_events(self, store: Store) -> None:
+        assert store.last_event() == 0
+        assert store.events(0, 10) == []
+
+    def test_every_change_of_a_life_is_an_event(self, store: Store, harness: StoreHarness) -> None:
+        S = JobStatus  # noqa: N806
+        put(store, new_job("a", type="mail", queue="slow", delay=10))
+        harness.elapse(11)
+        claim = take_mail(store)
+        finish(store, claim, Move.RETRY, error=BOOM, delay=10)
+        harness.elapse(11)
+        claim = take_mail(store)
+        store.release([claim.lease])
+        claim = take_mail(store)
+        finish(store, claim, Move.SNOOZE, delay=10)
+        harness.elapse(11)
+        take_mail(store)
+        harness.elapse(61)
+        store.rescue()
+        store.cancel(["a"])
+        store.retry(["a"])
+        claim = take_mail(store)
+        finish(store, claim)
+        events = store.events(0, 100)
+        assert story(events) == [
+            ("a", S.SCHEDULED, 0),
+            ("a", S.QUEUED, 0),
+            ("a", S.RUNNING, 1),
+            ("a", S.SCHEDULED, 1),
+            ("a", S.QUEUED, 1),
+            ("a", S.RUNNING, 2),
+            ("a", S.QUEUED, 1),
+            ("a", S.RUNNING, 2),
+            ("a", S.SCHEDULED, 1),
+            ("a", S.QUEUED, 1),
+            ("a", S.RUNNING, 2),
+            ("a", S.QUEUED, 2),
+            ("a", S.CANCELLED, 2),
+            ("a", S.QUEUED, 0),
+            ("a", S.RUNNING, 1),
+            ("a", S.DONE, 1),
+        ]
+        assert {(event.type, event.queue) for event in events} == {("mail", "slow")}
+
+    def test_events_go_on_after_a_number(self, store: Store) -> None:
+        put(store, *(new_job(f"j{n}") for n in range(5)))
+        events = store.events(0, 100)
+        numbers = [event.number for event in events]
+        assert numbers == sorted(set(numbers))
+        assert numbers[0] > 0
+        assert store.last_event() == numbers[-1]
+        assert store.events(numbers[1], 2) == events[2:4]
+        assert store.events(numbers[-1], 10) == []
+        assert store.events(0, 3) == events[:3]
+        put(store, new_job("next"))
+        assert story(store.events(numbers[-1], 10)) == [("next", JobStatus.QUEUED, 0)]
+
+    def test_batch_tells_of_its_jobs_in_order(self, store: Store) -> None:
+        store.insert([[new_job("b"), new_job("a")], [new_job("d"), new_job("b", "other")], [new_job("c")]])
+        assert [event.id for event in store.events(0, 10)] == ["b", "a", "c"]
+
+    def test_what_changes_nothing_is_no_event(self, store: Store) -> None:
+        put(store, new_job("a"))
+        claim = take_one(store)
+        last = store.last_event()
+        put(store, new_job("a"))
+        store.insert([[new_job("a", "other")]])
+        store.extend([claim.lease], 60)
+        store.cancel(["a"])
+        store.retry(["a"])
+        store.rescue()
+        store.pause("default")
+        store.resume("default")
+        assert store.last_event() == last
+        assert store.events(last, 10) == []
+
+    def test_last_thousand_events_are_kept(self, store: Store) -> None:
+        ids = [f"j{n}" for n in range(1_500)]
+        store.insert([[new_job(id) for id in ids[:700]], [new_job(id) for id in ids[700:]]])
+        assert [event.id for event in store.events(0, 10_000)][-1_000:] == ids[-1_000:]
+
+    def test_another_handle_sees_the_events(self, store: Store, harness: StoreHarness) -> None:
+        with closing(harness.open()) as other:
+            put(other, new_job("a"))
+            assert story(store.events(0, 10)) == [("a", JobStatus.QUEUED, 0)]
+            assert store.last_event() == other.last_event()
+
+    @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+    def test_watch_wakes_up_when_another_changes_something(
+        self, store: Store, harness: StoreHarness, change: Callable[[Store], object]
+    ) -> None:
+        put(store, new_job("failed"))
+        finish(store, take_one(store), Move.FAIL, error=BOOM)
+        put(store, new_job("running"))
+        take_one(store)
+        put(store, new_job("waiting"))
+        if change is CHANGES["resume"]:
+            store.pause("default")
+        with closing(harness.open()) as other, closing(store.watch()) as watch:
+            while watch.wait(0.01):
+                pass
+            with ThreadPoolExecutor(1) as pool:
+                waking = pool.submit(watch.wait, PATIENCE)
+                change(other)
+                assert waking.result() is True
+
+    def test_watch_remembers_what_changed_between_its_calls(
+        self, store: Store, harness: StoreHarness
+    ) -> None:
+        with closing(harness.open()) as other, closing(store.watch()) as watch:
+            put(other, new_job("a"))
+            assert watch.wait(PATIENCE)
+
+    def test_every_watch_wakes_up(self, store: Store, harness: StoreHarness) -> None:
+        with closing(harness.open()) as other, closing(store.watch()) as one, closing(other.watch()) as two:
+            with closing(harness.open()) as third:
+                put(third, new_job("a"))
+            assert one.wait(PATIENCE)
+            assert two.wait(PATIENCE)
+
+    def test_watch_does_not_cry_for_ever(self, store: Store) -> None:
+        put(store, new_job("a"))
+        with closing(store.watch()) as watch:
+            assert not all(watch.wait(0.01) for _ in range(50))
+
+    def test_closing_a_watch_wakes_who_waits_on_it(self, store: Store) -> None:
+        watch = store.watch()
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(watch.wait, 600.0)
+            watch.close()
+            waiting.result(timeout=PATIENCE)

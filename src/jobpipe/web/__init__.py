@@ -1,0 +1,1 @@
+"""The HTTP API: an ASGI application around a pipe, and the server that runs it."""

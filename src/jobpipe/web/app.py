@@ -1,0 +1,108 @@
+"""The ASGI application: the guard, the short way for the hot path, and Starlette's router for all else."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from . import problems
+from .auth import Guard
+from .call import Call
+from .enqueue import Enqueue
+from .events import HEARTBEAT, Events
+from .openapi import document
+from .problems import NoSuchPathError, WrongMethodError
+from .routes_jobs import JobRoutes
+from .routes_queues import QueueRoutes
+from .routes_service import ServiceRoutes
+from .site import Site
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from ..app import Jobpipe
+    from ..service import Service
+
+
+class WebApp:
+    """A pipe as an ASGI application."""
+
+    def __init__(self, pipe: Jobpipe, service: Service | None, *, lifespan: bool, heartbeat: float) -> None:
+        self.site = Site(pipe, service)
+        self.events = Events(self.site, heartbeat)
+        self._enqueue = Enqueue(self.site)
+        own = ServiceRoutes(self.site)
+        parts = (own, self._enqueue, JobRoutes(self.site), QueueRoutes(self.site), self.events)
+        self.calls: list[Call] = [call for part in parts for call in part.calls()]
+        """The table of all that can be called."""
+        own.openapi = msgspec.json.encode(document(self.calls))
+        self._probes = frozenset(call.path for call in self.calls if call.is_probe)
+        self._starlette = Starlette(
+            routes=[Route(call.path, call.endpoint, methods=[call.method]) for call in self.calls],
+            exception_handlers={404: _no_such_path, 405: self._wrong_method},
+            lifespan=self._lifespan if lifespan else None,
+        )
+        self._starlette.router.redirect_slashes = False
+        self._guard: ASGIApp = Guard(self._dispatch, pipe.settings, self._probes)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._guard(scope, receive, send)
+
+    def end_streams(self) -> None:
+        """Have calls that take long, such as event streams, end at once."""
+        self.site.ending.set()
+
+    async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] not in self._probes:
+            try:
+                self.site.check_is_started()
+            except problems.NotReadyError as error:
+                await problems.answer(error, scope)(scope, receive, send)
+                return
+            if scope["path"] == "/enqueue" and scope["method"] == "POST":
+                await self._enqueue(scope, receive, send)
+                return
+        await self._starlette(scope, receive, send)
+
+    @asynccontextmanager
+    async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        service = self.site.service
+        if service is not None:
+            await service.start()
+        try:
+            yield
+        finally:
+            self.end_streams()
+            if service is not None:
+                await service.stop()
+                await service.close()
+
+    def _wrong_method(self, request: Request, _: Exception) -> Response:
+        routes = [route for route in self._starlette.routes if isinstance(route, Route)]
+        found = [route.methods or () for route in routes if route.path_regex.match(request.url.path)]
+        allowed = ", ".join(sorted({method for methods in found for method in methods}))
+        error = WrongMethodError(f"{request.method} is not possible here, but {allowed}", allow=allowed)
+        return problems.answer(error, request.scope)
+
+
+def _no_such_path(request: Request, _: Exception) -> Response:
+    return problems.answer(
+        NoSuchPathError("there is nothing at this path; /openapi.json says what there is"), request.scope
+    )
+
+
+def make_app(
+    pipe: Jobpipe, service: Service | None = None, *, lifespan: bool = False, heartbeat: float = HEARTBEAT
+) -> WebApp:
+    """The application for a pipe, and for the service that runs its jobs in this process, if there is one.
+
+    Whoever runs the service starts and stops it, unless the lifespan is to do so.
+    """
+    return WebApp(pipe, service, lifespan=lifespan, heartbeat=heartbeat)

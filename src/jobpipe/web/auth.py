@@ -1,0 +1,175 @@
+"""Guard: who may call. It looks at Host, token and Origin of every call but the probes, before all else.
+
+Tokens are compared in constant time. Who sends wrong ones too often is told to wait; a right one always works.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from hmac import compare_digest
+from ipaddress import IPv6Address, ip_address
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from . import problems
+from .problems import (
+    ForeignHostError,
+    ForeignOriginError,
+    NoTokenError,
+    ReadOnlyTokenError,
+    TooManyWrongTokensError,
+)
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from ..settings import Settings
+
+_READS = frozenset({"GET", "HEAD", "OPTIONS"})
+_ANYWHERE = frozenset({"0.0.0.0", "::", ""})  # noqa: S104
+_KNOWN_HOSTS = 256
+"""Values of Host that are remembered as good."""
+
+
+class WrongTokens:
+    """How many wrong tokens came from where in the last minute; it remembers so many addresses only."""
+
+    MOST = 20
+    WINDOW = 60.0
+    ADDRESSES = 10_000
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._found: OrderedDict[str, tuple[float, int]] = OrderedDict()
+        """Address → begin of its minute, and how many since; the oldest first."""
+
+    def count(self, address: str) -> int | None:
+        """Count one; in how many seconds to come back, if it was one too many."""
+        now, key = self._now(), _network(address)
+        began_at, number = self._found.get(key, (now, 0))
+        if now - began_at >= self.WINDOW:
+            began_at, number = now, 0
+            self._found.pop(key, None)
+        self._found[key] = (began_at, number + 1)
+        while len(self._found) > self.ADDRESSES:
+            self._found.popitem(last=False)
+        return max(int(began_at + self.WINDOW - now), 1) if number >= self.MOST else None
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+
+class Guard:
+    """The ASGI application in front of another."""
+
+    def __init__(self, app: ASGIApp, settings: Settings, probes: frozenset[str]) -> None:
+        self._app = app
+        self._probes = probes
+        self._token = None if settings.token is None else settings.token.encode()
+        self._read_token = None if settings.read_token is None else settings.read_token.encode()
+        self._is_guarded = self._token is not None or self._read_token is not None
+        self._is_anywhere = settings.host in _ANYWHERE
+        own = {settings.host, *settings.allowed_hosts} - _ANYWHERE
+        self._own = frozenset(each.lower().strip("[]") for each in own)
+        self._suffixes = tuple(each[1:].lower() for each in own if each.startswith("*."))
+        self._good_hosts: set[bytes] = set()
+        self._wrong = WrongTokens()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] not in self._probes:
+            try:
+                self._check(scope)
+            except problems.HttpError as error:
+                await problems.answer(error, scope)(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+    def _check(self, scope: Scope) -> None:
+        host = token = origin = None
+        for name, value in scope["headers"]:
+            if name == b"host":
+                if host is not None:
+                    raise ForeignHostError("the header Host is there twice")
+                host = value
+            elif name == b"origin":
+                origin = value
+            elif name == b"authorization":
+                token = value
+        if host not in self._good_hosts:
+            self._check_host(host, scope)
+        is_write = scope["method"] not in _READS
+        if self._is_guarded:
+            self._check_token(token, scope, is_write)
+        if is_write and origin is not None and not self._is_own(_host_of_origin(origin), scope):
+            raise ForeignOriginError(
+                "pages of other sites may not write here; JOBPIPE_ALLOWED_HOSTS names those that may"
+            )
+
+    def _check_host(self, host: bytes | None, scope: Scope) -> None:
+        if host is None or not self._is_own(_host_of(b"http://" + host), scope):
+            raise ForeignHostError("this service goes by another name; JOBPIPE_ALLOWED_HOSTS gives it more")
+        if len(self._good_hosts) < _KNOWN_HOSTS and not self._is_anywhere:
+            self._good_hosts.add(host)
+
+    def _is_own(self, host: str | None, scope: Scope) -> bool:
+        if not host:
+            return False
+        if host == "localhost" or host in self._own or "*" in self._own or host.endswith(self._suffixes):
+            return True
+        # Why the server's own address is: an address, unlike a name, cannot be pointed at us by a stranger.
+        server = scope.get("server")
+        if self._is_anywhere and server is not None and host == server[0]:
+            return True
+        try:
+            return ip_address(host).is_loopback
+        except ValueError:
+            return False
+
+    def _check_token(self, header: bytes | None, scope: Scope, is_write: bool) -> None:
+        scheme, _, given = (header or b"").partition(b" ")
+        given = given.strip()
+        if scheme.lower() != b"bearer" or not given:
+            raise NoTokenError("send the header Authorization: Bearer <token>", www_authenticate="Bearer")
+        # Why both are compared whatever the first says: the time must not tell which one it was.
+        is_full = self._token is not None and compare_digest(given, self._token)
+        is_read = self._read_token is not None and compare_digest(given, self._read_token)
+        if is_full:
+            return
+        if is_read:
+            if is_write:
+                raise ReadOnlyTokenError("this token is for reading only")
+            return
+        client = scope.get("client")
+        wait = self._wrong.count(client[0] if client else "")
+        if wait is not None:
+            raise TooManyWrongTokensError(
+                "too many wrong tokens came from this address", retry_after=str(wait)
+            )
+        raise NoTokenError("the token is wrong", www_authenticate='Bearer error="invalid_token"')
+
+
+def _host_of(url: bytes) -> str | None:
+    """The name or address in a URL that has nothing but a host and a port."""
+    try:
+        parts = urlsplit(url.decode("ascii"))
+        _ = parts.port
+    except ValueError:
+        return None
+    if parts.path or parts.query or parts.fragment or "@" in parts.netloc:
+        return None
+    return parts.hostname
+
+
+def _host_of_origin(origin: bytes) -> str | None:
+    return _host_of(origin) if origin.startswith((b"http://", b"https://")) else None
+
+
+def _network(address: str) -> str:
+    """The address, or the network of an IPv6 one: whoever has one of its addresses has them all."""
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return address
+    return str(found) if not isinstance(found, IPv6Address) else str(int(found) >> 64)

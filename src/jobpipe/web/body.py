@@ -1,0 +1,78 @@
+"""The body of a request: its type, its size and its encoding are checked before, not after, it is read.
+
+No more than the limit is ever held; a body that is too long is refused as soon as that is known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from ..payload import parse
+from .problems import BodyTooLargeError, ContentTypeError
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope
+
+JSON = b"application/json"
+BESIDE_PAYLOAD = 65_536
+"""Bytes that a body may have beyond those of the longest payload."""
+LARGEST_BATCH_BODY = 16 * 1024 * 1024
+LONG = 262_144
+"""Bytes from which on a body is worked on in a thread, as it would hold up the event loop."""
+_LONGEST_NUMBER = 18
+
+
+class ClientGone(Exception):
+    """The client has left; nobody waits for an answer."""
+
+
+async def read_json(scope: Scope, receive: Receive, limit: int) -> Any:
+    """The JSON value of the body."""
+    body = await read_body(scope, receive, limit)
+    return parse(body) if len(body) < LONG else await asyncio.to_thread(parse, body)
+
+
+async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
+    """The body, if it is JSON by its headers and not longer than the limit."""
+    kind = length = b""
+    for name, value in scope["headers"]:
+        if name == b"content-type":
+            kind = value
+        elif name == b"content-length":
+            length = value
+        elif name == b"content-encoding" and value.strip().lower() != b"identity":
+            raise ContentTypeError("the body must be sent as it is, without Content-Encoding")
+    if kind != JSON and not _is_json(kind):
+        raise ContentTypeError("the body must be JSON, with the header Content-Type: application/json")
+    if length and (len(length) > _LONGEST_NUMBER or int(length) > limit):
+        raise _too_large(limit)
+    message = await receive()
+    if message["type"] == "http.request" and not message.get("more_body"):
+        body: bytes = message.get("body", b"")
+        if len(body) > limit:
+            raise _too_large(limit)
+        return body
+    parts, size = [], 0
+    while True:
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > limit:
+            raise _too_large(limit)
+        if not message.get("more_body"):
+            return b"".join(parts)
+        message = await receive()
+
+
+def _is_json(kind: bytes) -> bool:
+    """JSON with parameters, of which only the charset that JSON has anyway is taken."""
+    name, *parameters = [part.strip().lower() for part in kind.split(b";")]
+    return name == JSON and all(each in (b"", b"charset=utf-8", b'charset="utf-8"') for each in parameters)
+
+
+def _too_large(limit: int) -> BodyTooLargeError:
+    return BodyTooLargeError(
+        f"the body may have {limit:,} bytes: store the data elsewhere and send its address"
+    )

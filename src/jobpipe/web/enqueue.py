@@ -1,0 +1,123 @@
+"""Putting jobs in. One job is the hot path of the service, so it is plain ASGI down to the bytes.
+
+Nothing is answered before the store has accepted it, and nothing is accepted in part.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated, Any
+
+from msgspec import Meta, Struct
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ..app import LARGEST_BATCH
+from ..courier import unwrap
+from ..job import Job, JobStatus
+from ..payload import parse
+from ..request import JobRequest, convert, read
+from . import problems
+from .body import BESIDE_PAYLOAD, LARGEST_BATCH_BODY, LONG, ClientGone, read_body
+from .call import Call, encode, json_response
+from .query import NoQuery, read_query
+from .site import Site
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+    from ..stores.base import NewJob
+
+
+class Accepted(Struct, frozen=True):
+    """A job that was put in."""
+
+    id: str
+    status: JobStatus
+
+
+class Batch(Struct, frozen=True, forbid_unknown_fields=True):
+    """Jobs that are put in together: all of them, or none."""
+
+    jobs: Annotated[list[JobRequest], Meta(min_length=1, max_length=LARGEST_BATCH)]
+
+
+class AcceptedBatch(Struct, frozen=True):
+    """The jobs of a batch, in its order."""
+
+    jobs: list[Accepted]
+
+
+class Enqueue:
+    """`POST /enqueue`, and `/enqueue/batch`."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._pipe = site.pipe
+
+    def calls(self) -> list[Call]:
+        """The rows of the table."""
+        clash = frozenset({409})
+        return [
+            Call(
+                method="POST",
+                path="/enqueue",
+                handler=self,
+                is_asgi=True,
+                summary="Put a job in; the same again answers 200 with the job",
+                answers={202: Accepted, 200: Job},
+                body=JobRequest,
+                refusals=clash,
+            ),
+            Call(
+                method="POST",
+                path="/enqueue/batch",
+                handler=self.batch,
+                summary="Put jobs in, all or none; 200 if all were known",
+                answers={202: AcceptedBatch, 200: AcceptedBatch},
+                body=Batch,
+                refusals=clash,
+            ),
+        ]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            if scope["query_string"]:
+                read_query(scope["query_string"], NoQuery)
+            self._site.check_takes_jobs()
+            body = await read_body(scope, receive, self._pipe.settings.max_payload + BESIDE_PAYLOAD)
+            job = self._one(body) if len(body) < LONG else await asyncio.to_thread(self._one, body)
+            receipt = unwrap(await self._pipe.insert([job]))[0]
+            if receipt.is_new:
+                await _accept(send, encode(Accepted(receipt.id, receipt.status)))
+                return
+            response = json_response(await self._pipe.get(receipt.id))
+        except ClientGone:
+            return
+        except Exception as error:
+            response = problems.answer(error, scope, self._site.retry_after(error))
+        await response(scope, receive, send)
+
+    def _one(self, body: bytes) -> NewJob:
+        return self._pipe.prepare(read(parse(body)))
+
+    async def batch(self, request: Request) -> Response:
+        self._site.check_takes_jobs()
+        body = await read_body(request.scope, request.receive, LARGEST_BATCH_BODY)
+        jobs = self._many(body) if len(body) < LONG else await asyncio.to_thread(self._many, body)
+        try:
+            receipts = unwrap(await self._pipe.insert(jobs))
+        except Exception as error:
+            return problems.answer(error, request.scope, self._site.retry_after(error))
+        accepted = AcceptedBatch([Accepted(receipt.id, receipt.status) for receipt in receipts])
+        return json_response(accepted, 202 if any(receipt.is_new for receipt in receipts) else 200)
+
+    def _many(self, body: bytes) -> list[NewJob]:
+        batch: Batch = convert(parse(body), Batch)
+        return self._pipe.prepare_many(batch.jobs)
+
+
+async def _accept(send: Send, body: bytes) -> None:
+    headers: list[Any] = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": 202, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,253 @@
+"""Server-sent events: one subscription to the pipe's feed for all clients, and a bounded backlog for each.
+
+A client that reads too slowly is cut off: it comes back with Last-Event-ID, and gets from the store what it
+has missed. Everything but `_heed` runs on the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from ..errors import BadInputError
+from ..job import JobStatus
+from . import problems
+from .call import Call, encode
+from .query import NoQuery, read_query
+from .site import Site
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+    from ..stores.base import JobEvent
+
+MEDIA_TYPE = "text/event-stream"
+HEARTBEAT = 15.0
+MOST_CLIENTS = 1_000
+LONGEST_BACKLOG = 2_000
+"""Events that may wait for one client."""
+_AT_ONCE = 500
+_HEADERS = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),
+]
+_LAST_WORD = 0.5
+"""Seconds that a client has to take the end of its stream."""
+ABORT = "jobpipe.abort"
+"""The extension of the ASGI scope that cuts a connection without waiting for what is not sent yet."""
+
+
+class EventData(Struct, frozen=True):
+    """One change of a job's status."""
+
+    id: str
+    type: str
+    queue: str
+    status: JobStatus
+    attempts: int
+
+
+Frame = tuple[int, bytes]
+
+
+def frame_of(event: JobEvent) -> Frame:
+    """The number of an event, and how it goes over the wire."""
+    data = encode(EventData(event.id, event.type, event.queue, event.status, event.attempts))
+    return event.number, b"id: %d\nevent: job\ndata: %b\n\n" % (event.number, data)
+
+
+class _Client:
+    """What waits for one reader."""
+
+    __slots__ = ("after", "backlog", "bell", "is_live", "writer")
+
+    def __init__(self) -> None:
+        self.after = 0
+        """The number of the last event that was sent."""
+        self.backlog: list[Frame] = []
+        self.bell = asyncio.Event()
+        self.is_live = False
+        """Does it get what is new, or does it still catch up from the store?"""
+        self.writer: asyncio.Task[None] | None = None
+
+    def take(self, frames: list[Frame]) -> None:
+        if not self.is_live:
+            return
+        self.backlog += frames
+        self.bell.set()
+        if len(self.backlog) > LONGEST_BACKLOG and self.writer is not None:
+            self.writer.cancel()
+
+    def drain(self) -> bytes:
+        """All that is new to it."""
+        frames, self.backlog = self.backlog, []
+        self.bell.clear()
+        new = [frame for number, frame in frames if number > self.after]
+        if frames:
+            self.after = max(self.after, frames[-1][0])
+        return b"".join(new)
+
+
+class Events:
+    """`GET /events`."""
+
+    def __init__(self, site: Site, heartbeat: float = HEARTBEAT) -> None:
+        self._site = site
+        self._pipe = site.pipe
+        self._heartbeat = heartbeat
+        self._clients: set[_Client] = set()
+        self._subscription: asyncio.Task[Callable[[], None]] | None = None
+
+    def calls(self) -> list[Call]:
+        """The row of the table."""
+        summary = "Every change of a job's status, as it happens; Last-Event-ID reaches back"
+        return [
+            Call(
+                method="GET",
+                path="/events",
+                handler=self,
+                is_asgi=True,
+                summary=summary,
+                answers={200: MEDIA_TYPE},
+                refusals=frozenset({422}),
+            )
+        ]
+
+    @property
+    def clients(self) -> int:
+        """How many there are."""
+        return len(self._clients)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        client = _Client()
+        try:
+            read_query(scope["query_string"], NoQuery)
+            asked = _last_event_id(scope)
+            if len(self._clients) >= MOST_CLIENTS:
+                raise problems.TooManyStreamsError(
+                    f"{MOST_CLIENTS:,} streams are open already: try again later"
+                )
+            if scope["method"] != "HEAD":
+                self._clients.add(client)
+            await self._begin(client, asked)
+        except Exception as error:
+            self._leave(client)
+            await problems.answer(error, scope)(scope, receive, send)
+            return
+        except BaseException:
+            self._leave(client)
+            raise
+        await self._stream(client, scope, receive, send)
+
+    async def _begin(self, client: _Client, asked: int | None) -> None:
+        """Have the feed subscribed to, and find out what the client has seen."""
+        if client in self._clients:
+            if self._subscription is None:
+                self._subscription = asyncio.create_task(self._subscribe())
+            await asyncio.shield(self._subscription)
+        last = await self._pipe.courier.call(self._pipe.store.last_event)
+        # Why from 0: a number that is not there yet is that of a store that is gone; all of this one is new.
+        client.after = last if asked is None else asked if asked <= last else 0
+
+    async def _stream(self, client: _Client, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+            if scope["method"] == "HEAD":
+                await send({"type": "http.response.body"})
+                return
+            client.writer = asyncio.create_task(self._write(client, send))
+            gone = asyncio.create_task(_until_gone(receive))
+            ending = asyncio.create_task(self._site.ending.wait())
+            watched = [client.writer, gone, ending]
+            try:
+                await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                is_gone = gone.done()
+                for task in watched:
+                    task.cancel()
+                await asyncio.gather(*watched, return_exceptions=True)
+        finally:
+            self._leave(client)
+        if not is_gone:
+            await _end(scope, receive, send)
+
+    async def _write(self, client: _Client, send: Send) -> None:
+        async def write(body: bytes) -> None:
+            await send({"type": "http.response.body", "body": body, "more_body": True})
+
+        await write(b": connected\n\n")
+        # Why twice: what comes between the last look into the store and `is_live` would be missed.
+        await self._catch_up(client, write)
+        client.is_live = True
+        await self._catch_up(client, write)
+        while True:
+            try:
+                async with asyncio.timeout(self._heartbeat):
+                    await client.bell.wait()
+            except TimeoutError:
+                await write(b": heartbeat\n\n")
+            else:
+                body = client.drain()
+                if body:
+                    await write(body)
+
+    async def _catch_up(self, client: _Client, write: Callable[[bytes], Coroutine[Any, Any, None]]) -> None:
+        while events := await self._pipe.courier.call(self._pipe.store.events, client.after, _AT_ONCE):
+            client.after = events[-1].number
+            await write(b"".join(frame for _, frame in map(frame_of, events)))
+
+    # The feed
+
+    async def _subscribe(self) -> Callable[[], None]:
+        loop = asyncio.get_running_loop()
+
+        def heed(events: list[JobEvent]) -> None:
+            frames = [frame_of(event) for event in events]
+            try:
+                loop.call_soon_threadsafe(self._tell, frames)
+            except RuntimeError:
+                pass  # the loop has ended, and with it all clients
+
+        return await self._pipe.courier.call(self._pipe.feed.subscribe, heed)
+
+    def _tell(self, frames: list[Frame]) -> None:
+        for client in self._clients:
+            client.take(frames)
+
+    def _leave(self, client: _Client) -> None:
+        self._clients.discard(client)
+        subscription = self._subscription
+        if not self._clients and subscription is not None and subscription.done():
+            self._subscription = None
+            if not subscription.cancelled() and subscription.exception() is None:
+                subscription.result()()
+
+
+async def _until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _end(scope: Scope, receive: Receive, send: Send) -> None:
+    """Say that it is over; cut the connection of one that does not listen."""
+    try:
+        async with asyncio.timeout(_LAST_WORD):
+            await send({"type": "http.response.body"})
+    except TimeoutError:
+        abort = scope.get("extensions", {}).get(ABORT)
+        if abort is not None:
+            abort()
+            await _until_gone(receive)
+
+
+def _last_event_id(scope: Scope) -> int | None:
+    for name, value in scope["headers"]:
+        if name == b"last-event-id" and value:
+            if not (value.isdigit() and len(value) <= 18):
+                raise BadInputError("Last-Event-ID", "must be the id of an event")
+            return int(value)
+    return None

@@ -1,0 +1,109 @@
+"""The OpenAPI document, made from the table of calls and the types that they take and give."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from http import HTTPStatus
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import msgspec
+from msgspec import NODEFAULT, UNSET
+
+from .call import Call
+from .problems import MEDIA_TYPE, Problem
+
+_EVERY = frozenset({400, 401, 422, 429, 500, 503})
+"""Problems that any call but a probe may come to: host, token, query, and what goes wrong on this side."""
+_WRITE = frozenset({403})
+_BODY = frozenset({413, 415})
+_PARAMETER = re.compile(r"{(\w+)}")
+
+
+def document(calls: Sequence[Call]) -> dict[str, Any]:
+    """The description of all calls, by OpenAPI 3.1."""
+    types = [each for call in calls for each in _types(call)]
+    unique = list({id(each): each for each in [*types, Problem, *(call.query for call in calls)]}.values())
+    schemas, components = msgspec.json.schema_components(unique, ref_template="#/components/schemas/{name}")
+    known = {id(each): schema for each, schema in zip(unique, schemas, strict=True)}
+    paths: dict[str, dict[str, Any]] = {}
+    for call in calls:
+        paths.setdefault(call.path, {})[call.method.lower()] = _operation(call, known, components)
+    queries = {call.query.__name__ for call in calls}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "jobpipe", "version": _version(), "summary": "A background job service"},
+        "paths": paths,
+        "components": {
+            "schemas": {name: schema for name, schema in components.items() if name not in queries},
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _types(call: Call) -> list[Any]:
+    return [
+        each for each in (call.body, *call.answers.values()) if each is not None and not isinstance(each, str)
+    ]
+
+
+def _operation(call: Call, known: dict[int, Any], components: dict[str, Any]) -> dict[str, Any]:
+    refusals = call.refusals
+    if not call.is_probe:
+        refusals |= _EVERY
+        refusals |= _WRITE if call.method != "GET" else frozenset()
+        refusals |= _BODY if call.body is not None else frozenset()
+    responses = {str(status): _answer(status, type, known) for status, type in sorted(call.answers.items())}
+    for status in sorted(refusals):
+        responses[str(status)] = {
+            "description": HTTPStatus(status).phrase,
+            "content": {MEDIA_TYPE: {"schema": known[id(Problem)]}},
+        }
+    operation: dict[str, Any] = {
+        "summary": call.summary,
+        "operationId": f"{call.method.lower()}{re.sub('[^a-z]+', '_', call.path)}".rstrip("_"),
+        "responses": responses,
+        "security": [] if call.is_probe else [{"token": []}, {}],
+    }
+    parameters = _parameters(call, components)
+    if parameters:
+        operation["parameters"] = parameters
+    if call.body is not None:
+        operation["requestBody"] = {
+            "required": True,
+            "content": {"application/json": {"schema": known[id(call.body)]}},
+        }
+    return operation
+
+
+def _answer(status: int, type: Any, known: dict[int, Any]) -> dict[str, Any]:
+    media, schema = (
+        (type, {"type": "string"}) if isinstance(type, str) else ("application/json", known[id(type)])
+    )
+    return {
+        "description": HTTPStatus(status).phrase,
+        "content": {media.partition(";")[0]: {"schema": schema}},
+    }
+
+
+def _parameters(call: Call, components: dict[str, Any]) -> list[dict[str, Any]]:
+    string = {"type": "string"}
+    found: list[dict[str, Any]] = [
+        {"name": name, "in": "path", "required": True, "schema": string}
+        for name in _PARAMETER.findall(call.path)
+    ]
+    properties = components[call.query.__name__]["properties"]
+    for field in msgspec.structs.fields(call.query):
+        schema = dict(properties[field.encode_name])
+        if field.default not in (NODEFAULT, UNSET):
+            schema["default"] = field.default
+        found.append({"name": field.encode_name, "in": "query", "required": False, "schema": schema})
+    return found
+
+
+def _version() -> str:
+    try:
+        return version("rate-envelope-queue")
+    except PackageNotFoundError:
+        return "0"

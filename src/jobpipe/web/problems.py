@@ -1,0 +1,153 @@
+"""Problem details (RFC 9457): every error that a caller gets to see, made from one table.
+
+What is not in the table is unexpected: it is logged here, and the caller learns nothing of it but that it was.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+from starlette.responses import Response
+
+from ..errors import (
+    BadInputError,
+    JobConflictError,
+    JobNotFoundError,
+    JobpipeError,
+    PayloadTooLargeError,
+    QueueFullError,
+    StoppingError,
+    StoreAwayError,
+    StoreError,
+    UnknownTypeError,
+    WrongStatusError,
+)
+from ..payload import BadJsonError
+
+if TYPE_CHECKING:
+    from starlette.types import Scope
+
+logger = logging.getLogger("jobpipe")
+
+MEDIA_TYPE = "application/problem+json"
+_SOON = 5
+"""Seconds after which to try again what nobody can foresee."""
+
+
+class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What was wrong with a call."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    field: str | UnsetType = UNSET
+    """Which field is wrong, where it is one."""
+
+
+class HttpError(JobpipeError):
+    """What can only go wrong over HTTP; one subclass for each row of the table."""
+
+    def __init__(self, detail: str, **headers: str) -> None:
+        super().__init__(detail)
+        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+class BodyTooLargeError(HttpError): ...
+
+
+class ContentTypeError(HttpError): ...
+
+
+class ForeignHostError(HttpError): ...
+
+
+class ForeignOriginError(HttpError): ...
+
+
+class NoTokenError(HttpError): ...
+
+
+class ReadOnlyTokenError(HttpError): ...
+
+
+class TooManyWrongTokensError(HttpError): ...
+
+
+class NotReadyError(HttpError): ...
+
+
+class NoSuchPathError(HttpError): ...
+
+
+class WrongMethodError(HttpError): ...
+
+
+class TooManyStreamsError(HttpError): ...
+
+
+class _Kind(NamedTuple):
+    status: int
+    slug: str
+    title: str
+    detail: str | None = None
+    """What to say in place of the error's own words, which are for the log only."""
+
+
+_AWAY = "the store cannot be reached, or cannot write, for now; nothing was done: try again later"
+_UNEXPECTED = _Kind(
+    500, "internal", "Internal error", "something went wrong on this side; the log of the service says what"
+)
+
+KINDS: Mapping[type[Exception], _Kind] = {
+    BadJsonError: _Kind(400, "bad-json", "Not JSON"),
+    ForeignHostError: _Kind(400, "foreign-host", "Foreign host"),
+    NoTokenError: _Kind(401, "no-token", "No valid token"),
+    ReadOnlyTokenError: _Kind(403, "read-only-token", "The token is for reading only"),
+    ForeignOriginError: _Kind(403, "foreign-origin", "Foreign origin"),
+    NoSuchPathError: _Kind(404, "no-such-path", "No such path"),
+    JobNotFoundError: _Kind(404, "job-not-found", "No such job"),
+    WrongMethodError: _Kind(405, "wrong-method", "Wrong method"),
+    JobConflictError: _Kind(409, "job-conflict", "The id is taken"),
+    WrongStatusError: _Kind(409, "wrong-status", "The job's status does not allow it"),
+    BodyTooLargeError: _Kind(413, "body-too-large", "The body is too large"),
+    PayloadTooLargeError: _Kind(413, "payload-too-large", "The payload is too large"),
+    ContentTypeError: _Kind(415, "content-type", "Not sent as JSON"),
+    BadInputError: _Kind(422, "bad-input", "A value is wrong"),
+    UnknownTypeError: _Kind(422, "unknown-type", "Unknown job type"),
+    TooManyWrongTokensError: _Kind(429, "too-many-wrong-tokens", "Too many wrong tokens"),
+    QueueFullError: _Kind(503, "queue-full", "The queue is full"),
+    StoppingError: _Kind(503, "stopping", "The service is stopping"),
+    NotReadyError: _Kind(503, "not-ready", "The service is not ready"),
+    TooManyStreamsError: _Kind(503, "too-many-streams", "Too many streams"),
+    StoreAwayError: _Kind(503, "store-away", "The store is away", _AWAY),
+    StoreError: _Kind(503, "store-refused", "The store cannot be used", _AWAY),
+    Exception: _UNEXPECTED,
+}
+
+
+def answer(error: Exception, scope: Scope, retry_after: int | None = None) -> Response:
+    """The response that tells of the error; what nobody expected is logged with its traceback."""
+    kind = next(KINDS[each] for each in type(error).__mro__ if each in KINDS)
+    headers = dict(getattr(error, "headers", {}))
+    if kind is _UNEXPECTED:
+        logger.error("unexpected error in %s %r", scope["method"], scope["path"], exc_info=error)
+    if kind.status == 503:
+        headers.setdefault("retry-after", str(retry_after or _SOON))
+    problem = Problem(
+        type=f"urn:jobpipe:problem:{kind.slug}",
+        title=kind.title,
+        status=kind.status,
+        detail=_printable(kind.detail or str(error)),
+        field=_printable(error.field) if isinstance(error, BadInputError) else UNSET,
+    )
+    return Response(msgspec.json.encode(problem), kind.status, headers, MEDIA_TYPE)
+
+
+def _printable(text: str) -> str:
+    """The text with lone surrogates, which no encoder takes, written out."""
+    return text.encode("utf-8", "backslashreplace").decode()

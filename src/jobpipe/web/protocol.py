@@ -1,0 +1,79 @@
+"""Protocol: uvicorn's, with limits on how long and how large a request may come in, and a way to cut it off."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from .events import ABORT
+
+LONGEST_HEADERS = 65_536
+"""Bytes."""
+LONGEST_RECEIVE = 60.0
+"""Seconds from the first byte of a request to its last, and from the connection to the first byte."""
+LONGEST_DISCARD = 128 * 1024 * 1024
+"""Bytes of a body that was refused already, which are taken so that the client comes to read why."""
+
+
+class Protocol(HttpToolsProtocol):
+    """One connection."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._is_receiving = False
+        self._is_in_headers = False
+        self._header_bytes = 0
+        self._discarded = 0
+        self._patience: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._patience = self.loop.call_later(LONGEST_RECEIVE, self._give_up)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end_patience()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._is_receiving:
+            if self._patience is None:
+                self._patience = self.loop.call_later(LONGEST_RECEIVE, self._give_up)
+            if self._is_in_headers:
+                self._header_bytes += len(data)
+                if self._header_bytes > LONGEST_HEADERS and not self.transport.is_closing():
+                    self.send_400_response("The headers are too long.")
+        elif self._patience is not None:
+            self._end_patience()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self.scope["extensions"] = {ABORT: self.transport.abort}  # type: ignore[dict-item]
+        self._is_receiving = self._is_in_headers = True
+        self._header_bytes = self._discarded = 0
+
+    def on_headers_complete(self) -> None:
+        self._is_in_headers = False
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        super().on_body(body)
+        if self.cycle.response_complete:
+            self._discarded += len(body)
+            if self._discarded > LONGEST_DISCARD:
+                self.transport.abort()
+
+    def on_message_complete(self) -> None:
+        self._is_receiving = False
+        super().on_message_complete()
+
+    def _give_up(self) -> None:
+        self._patience = None
+        self.transport.abort()
+
+    def _end_patience(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None

@@ -1,0 +1,55 @@
+"""The query of a URL, read strictly: what is unknown, given twice or out of range is refused by its name."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeVar
+from urllib.parse import parse_qsl
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from ..app import LONGEST_WAIT, MOST_AT_ONCE
+from ..errors import BadInputError
+from ..job import JobStatus
+from ..request import Name, complaint
+
+Q = TypeVar("Q")
+_MOST_FIELDS = 20
+
+
+class NoQuery(Struct, forbid_unknown_fields=True):
+    """Of a call that takes none."""
+
+
+class JobsQuery(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which jobs, how many, and from where on."""
+
+    status: JobStatus | UnsetType = UNSET
+    type: Name | UnsetType = UNSET
+    queue: Name | UnsetType = UNSET
+    limit: Annotated[int, Meta(ge=1, le=MOST_AT_ONCE)] = 50
+    cursor: str | UnsetType = UNSET
+
+
+class WaitQuery(Struct, kw_only=True, forbid_unknown_fields=True):
+    """How many seconds to wait."""
+
+    timeout: Annotated[float, Meta(ge=0, le=LONGEST_WAIT)] = 30.0
+
+
+def read_query(raw: bytes, type: type[Q]) -> Q:
+    """The query as the type; BadInputError naming the parameter."""
+    values: dict[str, str] = {}
+    try:
+        pairs = parse_qsl(raw.decode("latin-1"), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+    except ValueError:
+        raise BadInputError("the query", f"has more than {_MOST_FIELDS} parameters") from None
+    for name, value in pairs:
+        if name in values:
+            raise BadInputError(name, "is given twice")
+        values[name] = value
+    try:
+        # Why not strict: all that a URL holds is text, also numbers.
+        return msgspec.convert(values, type, strict=False)
+    except msgspec.ValidationError as error:
+        raise complaint(error, values) from None

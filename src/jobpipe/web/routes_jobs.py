@@ -1,0 +1,196 @@
+"""The calls on jobs, but for putting one in: see `enqueue`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ..errors import BadInputError, JobNotFoundError
+from ..explain import Explanation
+from ..ids import check_id
+from ..job import Job, JobError, JobStatus, Progress
+from ..request import Name, convert
+from .body import BESIDE_PAYLOAD, read_json
+from .call import Call, json_response
+from .query import JobsQuery, WaitQuery
+from .site import Site
+
+
+class ListedJob(Struct, frozen=True, kw_only=True):
+    """A job as lists show it: without payload, result and history."""
+
+    id: str
+    type: str
+    queue: str
+    status: JobStatus
+    attempts: int
+    max_retries: int
+    priority: int
+    run_at: datetime
+    deadline: float | None
+    error: JobError | None
+    progress: Progress | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+class JobList(Struct, frozen=True):
+    """A page of jobs, newest first, and where the next begins."""
+
+    jobs: list[ListedJob]
+    next_cursor: str | None
+
+
+class Selection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which jobs: at least one filter, or all of them."""
+
+    status: JobStatus | UnsetType = UNSET
+    type: Name | UnsetType = UNSET
+    queue: Name | UnsetType = UNSET
+    all: bool = False
+
+
+class Count(Struct, frozen=True):
+    """How many jobs it were."""
+
+    count: int
+
+
+class JobRoutes:
+    """Looking at jobs, and steering them."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._pipe = site.pipe
+
+    def calls(self) -> list[Call]:
+        """The rows of the table."""
+        job, job_id = {200: Job}, "/jobs/{id}"
+        missing, clash = frozenset({404}), frozenset({404, 409})
+        return [
+            Call(
+                method="GET",
+                path="/jobs",
+                handler=self.page,
+                summary="The newest jobs",
+                answers={200: JobList},
+                query=JobsQuery,
+            ),
+            Call(
+                method="POST",
+                path="/jobs/cancel",
+                handler=self.cancel_many,
+                summary="Cancel all unfinished jobs that match",
+                answers={200: Count},
+                body=Selection,
+            ),
+            Call(
+                method="POST",
+                path="/jobs/retry",
+                handler=self.retry_many,
+                summary="Run all failed and cancelled jobs that match again",
+                answers={200: Count},
+                body=Selection,
+            ),
+            Call(
+                method="GET",
+                path=job_id,
+                handler=self.get,
+                summary="A job with its history",
+                answers=job,
+                refusals=missing,
+            ),
+            Call(
+                method="GET",
+                path=f"{job_id}/wait",
+                handler=self.wait,
+                summary="A job when it is finished, or the time is over",
+                answers=job,
+                query=WaitQuery,
+                refusals=missing,
+            ),
+            Call(
+                method="GET",
+                path=f"{job_id}/explain",
+                handler=self.explain,
+                summary="Why a job is not running",
+                answers={200: Explanation},
+                refusals=missing,
+            ),
+            Call(
+                method="POST",
+                path=f"{job_id}/cancel",
+                handler=self.cancel,
+                summary="Cancel a job",
+                answers=job,
+                refusals=clash,
+            ),
+            Call(
+                method="POST",
+                path=f"{job_id}/retry",
+                handler=self.retry,
+                summary="Run a failed or cancelled job again",
+                answers=job,
+                refusals=clash,
+            ),
+        ]
+
+    async def page(self, request: Request) -> Response:
+        query: JobsQuery = request.scope["query"]
+        given = {name: value for name, value in msgspec.structs.asdict(query).items() if value is not UNSET}
+        page = await self._pipe.page(**given)
+        jobs = [msgspec.convert(job, ListedJob, from_attributes=True) for job in page.jobs]
+        return json_response(JobList(jobs, page.next_cursor))
+
+    async def get(self, request: Request) -> Response:
+        return json_response(await self._pipe.get(_id_of(request)))
+
+    async def wait(self, request: Request) -> Response:
+        id = _id_of(request)
+        job = await self._site.patiently(request, self._pipe.wait(id, request.scope["query"].timeout))
+        return json_response(job or await self._pipe.get(id))
+
+    async def explain(self, request: Request) -> Response:
+        return json_response(await self._pipe.explain(_id_of(request)))
+
+    async def cancel(self, request: Request) -> Response:
+        return json_response(await self._pipe.cancel(_id_of(request)))
+
+    async def retry(self, request: Request) -> Response:
+        self._site.check_takes_jobs()
+        return json_response(await self._pipe.retry(_id_of(request)))
+
+    async def cancel_many(self, request: Request) -> Response:
+        return await self._each(request, self._pipe.cancel_many)
+
+    async def retry_many(self, request: Request) -> Response:
+        self._site.check_takes_jobs()
+        return await self._each(request, self._pipe.retry_many)
+
+    async def _each(self, request: Request, verb: Callable[..., Awaitable[int]]) -> Response:
+        chosen = convert(await read_json(request.scope, request.receive, BESIDE_PAYLOAD), Selection)
+        filters = {
+            name: value
+            for name in ("status", "type", "queue")
+            if (value := getattr(chosen, name)) is not UNSET
+        }
+        if chosen.all == bool(filters):
+            raise BadInputError(
+                "all", "must be true, or else at least one of status, type and queue be given: not both"
+            )
+        return json_response(Count(await verb(**filters)))
+
+
+def _id_of(request: Request) -> str:
+    """The id in the path; what cannot be an id is one that no job has."""
+    id: str = request.path_params["id"]
+    try:
+        return check_id(id)
+    except BadInputError:
+        raise JobNotFoundError(id[:100]) from None

@@ -1,0 +1,58 @@
+"""The calls on queues."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ..app import QueueInfo
+from .call import Call, json_response
+from .site import Site
+
+
+class QueueList(Struct, frozen=True):
+    """All queues, by name."""
+
+    queues: list[QueueInfo]
+
+
+class QueueRoutes:
+    """Looking at queues, and holding them up."""
+
+    def __init__(self, site: Site) -> None:
+        self._pipe = site.pipe
+
+    def calls(self) -> list[Call]:
+        """The rows of the table."""
+        answers, refusals = {200: QueueInfo}, frozenset({422})
+        return [
+            Call(
+                method="GET", path="/queues", handler=self.all, summary="The queues", answers={200: QueueList}
+            ),
+            Call(
+                method="POST",
+                path="/queues/{name}/pause",
+                handler=self.pause,
+                summary="Start no more jobs of a queue",
+                answers=answers,
+                refusals=refusals,
+            ),
+            Call(
+                method="POST",
+                path="/queues/{name}/resume",
+                handler=self.resume,
+                summary="Undo a pause",
+                answers=answers,
+                refusals=refusals,
+            ),
+        ]
+
+    async def all(self, _: Request) -> Response:
+        return json_response(QueueList(await self._pipe.queues()))
+
+    async def pause(self, request: Request) -> Response:
+        return json_response(await self._pipe.pause(request.path_params["name"]))
+
+    async def resume(self, request: Request) -> Response:
+        return json_response(await self._pipe.resume(request.path_params["name"]))

@@ -1,0 +1,114 @@
+"""The calls on the service itself: is it well, what does it do, and what can be called."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ..app import Stats
+from ..errors import StoreError
+from .call import Call, json_response
+from .metrics import MEDIA_TYPE, MetricsPage
+from .problems import NotReadyError
+from .site import Site
+
+
+class Health(Struct, frozen=True):
+    """It is well."""
+
+    status: Literal["ok"] = "ok"
+
+
+class ServiceRoutes:
+    """Probes, numbers, and the description of the API."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._metrics = MetricsPage(site)
+        self.openapi = b"{}"
+        """The document, once the whole table is known."""
+
+    def calls(self) -> list[Call]:
+        """The rows of the table."""
+        well = {200: Health}
+        return [
+            Call(
+                method="GET",
+                path="/health",
+                handler=self.health,
+                summary="Is the process alive?",
+                answers=well,
+                is_probe=True,
+            ),
+            Call(
+                method="GET",
+                path="/livez",
+                handler=self.health,
+                summary="Is the process alive?",
+                answers=well,
+                is_probe=True,
+            ),
+            Call(
+                method="GET",
+                path="/readyz",
+                handler=self.ready,
+                summary="Does it take jobs?",
+                answers=well,
+                is_probe=True,
+                refusals=frozenset({503}),
+            ),
+            Call(
+                method="GET",
+                path="/stats",
+                handler=self.stats,
+                summary="How many jobs there are, and how fast they go",
+                answers={200: Stats},
+            ),
+            Call(
+                method="GET",
+                path="/metrics",
+                handler=self.metrics,
+                summary="The same and more, for Prometheus",
+                answers={200: MEDIA_TYPE},
+            ),
+            Call(
+                method="GET",
+                path="/openapi.json",
+                handler=self.document,
+                summary="This document",
+                answers={200: dict},
+            ),
+        ]
+
+    async def health(self, _: Request) -> Response:
+        return json_response(Health())
+
+    async def ready(self, _: Request) -> Response:
+        service, pipe = self._site.service, self._site.pipe
+        if service is None:
+            try:
+                await pipe.courier.call(pipe.store.last_event)
+            except StoreError:
+                raise NotReadyError("the store is away") from None
+        elif not await service.is_ready():
+            state = (
+                "stopping"
+                if service.is_stopping
+                else "starting"
+                if not service.is_started
+                else "without its store"
+            )
+            raise NotReadyError(f"the service is {state}")
+        return json_response(Health())
+
+    async def stats(self, _: Request) -> Response:
+        return json_response(await self._site.pipe.stats())
+
+    async def metrics(self, _: Request) -> Response:
+        return Response(await self._metrics.render(), media_type=MEDIA_TYPE)
+
+    async def document(self, _: Request) -> Response:
+        return Response(self.openapi, media_type="application/json")
