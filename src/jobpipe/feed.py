@@ -96,11 +96,19 @@ class Feed:
         with self._lock:
             on_change, on_events = list(self._on_change), list(self._on_events)
         for listener in on_change:
-            listener()
+            _call(listener)
         while on_events:
             events = self._store.events(self._after, _AT_ONCE)
             if not events:
                 return
             self._after = events[-1].number
             for tell in on_events:
-                tell(events)
+                _call(tell, events)
+
+
+def _call(listener: Callable[..., object], *args: object) -> None:
+    """Whatever is wrong with one of them, the others are told."""
+    try:
+        listener(*args)
+    except Exception:
+        logger.exception("a listener of the feed met an error")

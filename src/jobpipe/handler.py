@@ -9,6 +9,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack, get_type_hints
 
 import msgspec
@@ -45,12 +47,15 @@ class JobType(Generic[P, R]):
         self.name = name
         self.defaults = defaults
         self.backoff = backoff
-        self.is_async = inspect.iscoroutinefunction(handler)
+        self.is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(
+            type(handler).__call__
+        )
         self._pipe = pipe
         self._handler = handler
         self._model, self._takes_payload = _payload_of(handler)
         try:
             self._decode = msgspec.json.Decoder(self._model).decode
+            msgspec.json.schema(self._model)  # Why: a decoder takes classes that it can never make
         except TypeError as error:
             raise BadInputError(
                 f"the payload of {name!r}", f"has a type that is not supported: {error}"
@@ -128,5 +133,24 @@ def _payload_of(handler: Callable[..., Any]) -> tuple[Any, bool]:
         )
     if not taken:
         return Any, False
-    hints = get_type_hints(handler, include_extras=True)
-    return hints.get(taken[0].name, Any), True
+    return _resolved(handler, taken[0]), True
+
+
+def _resolved(handler: Callable[..., Any], parameter: inspect.Parameter) -> Any:
+    """The type that the parameter's annotation names. Why it alone: what else is annotated may be for mypy only."""
+    if parameter.annotation is parameter.empty:
+        return Any
+    function: Any = handler
+    while isinstance(function, partial):
+        function = function.func
+    function = inspect.unwrap(function if inspect.isroutine(function) else type(function).__call__)
+    holder = SimpleNamespace(__annotations__={parameter.name: parameter.annotation})
+    try:
+        hints = get_type_hints(holder, getattr(function, "__globals__", {}), include_extras=True)
+    except NameError as error:
+        raise BadInputError(
+            "handler",
+            f"{handler!r} has an annotation that cannot be resolved: {error}; define it at the top of the module, "
+            "and not for type checkers only",
+        ) from None
+    return hints[parameter.name]

@@ -15,8 +15,8 @@ from typing import Any, TextIO
 
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
 """What every record has; the rest was given as `extra`. (color_message: uvicorn's twin of the message.)"""
-_QUIET = ("httpx", "httpcore")
-"""Why: they log every URL that they call, with the secrets that may be in it."""
+_QUIET = ("httpx", "httpcore", "uvicorn.error")
+"""Why: the first two log every URL that they call, with its secrets; the last one its own start and stop."""
 
 
 def escape(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
+from types import TracebackType
 
 from rate_envelope_queue import RateLimited
 
@@ -11,6 +12,7 @@ from .backoff import Backoff
 from .current import clean
 from .errors import Cancel, Retry, Snooze
 from .job import JobError, Move
+from .request import LONGEST_DELAY
 from .stores.base import Claim, Outcome
 
 _LONGEST_MESSAGE = 2_000
@@ -44,11 +46,11 @@ def _retry(error: Retry, claim: Claim, backoff: Backoff) -> Outcome:
 
 
 def _snooze(error: Snooze, claim: Claim, backoff: Backoff) -> Outcome:
-    return Outcome(move=Move.SNOOZE, delay=error.seconds)
+    return Outcome(move=Move.SNOOZE, delay=min(error.seconds, LONGEST_DELAY))
 
 
 def _rate_limited(error: RateLimited, claim: Claim, backoff: Backoff) -> Outcome:
-    return Outcome(move=Move.SNOOZE, delay=error.retry_after)
+    return Outcome(move=Move.SNOOZE, delay=min(error.retry_after, LONGEST_DELAY))
 
 
 def _cancel(error: Cancel, claim: Claim, backoff: Backoff) -> Outcome:
@@ -66,7 +68,7 @@ def _failed(error: BaseException, claim: Claim, backoff: Backoff, after: float |
     if claim.attempts > claim.max_retries:
         return Outcome(move=Move.FAIL, error=error_of(error))
     delay = backoff.delay(claim.attempts) if after is None else after
-    return Outcome(move=Move.RETRY, error=error_of(error), delay=delay)
+    return Outcome(move=Move.RETRY, error=error_of(error), delay=min(delay, LONGEST_DELAY))
 
 
 _DECISIONS: tuple[tuple[type[BaseException], Callable[..., Outcome]], ...] = (
@@ -82,10 +84,10 @@ def error_of(error: BaseException) -> JobError:
     """The error as it is kept: whatever it is, it can be told."""
     try:
         message = str(error)
-    except Exception as broken:
+    except BaseException as broken:
         message = f"(its message cannot be had: {type(broken).__name__})"
     try:
-        trace = "".join(traceback.format_exception(error))
+        trace = "".join(traceback.format_exception(type(error), error, _of_handler(error.__traceback__)))
     except Exception:
         trace = None
     return JobError(
@@ -94,3 +96,14 @@ def error_of(error: BaseException) -> JobError:
         # Why the end of it: that is where it happened.
         traceback=None if trace is None else clean(trace[-_LONGEST_TRACEBACK:], _LONGEST_TRACEBACK),
     )
+
+
+_OURS = ("rate_envelope_queue.", "jobpipe.runner", "concurrent.futures.", "asyncio.")
+
+
+def _of_handler(frames: TracebackType | None) -> TracebackType | None:
+    """The traceback from the handler on: how it came to be called is no news to its author."""
+    first = frames
+    while first is not None and first.tb_frame.f_globals.get("__name__", "").startswith(_OURS):
+        first = first.tb_next
+    return frames if first is None else first

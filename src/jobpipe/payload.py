@@ -95,7 +95,18 @@ def encode(value: Any, field: str = "payload") -> bytes:
     except (TypeError, ValueError, OverflowError) as error:
         raise BadInputError(field, f"cannot be written as JSON: {error}") from None
     check(raw, field)
+    if value is not None and b"null" in raw and not _is_finite(msgspec.to_builtins(value)):
+        raise BadInputError(field, "holds NaN or infinity, which are not JSON")
     return raw
+
+
+def _is_finite(value: Any) -> bool:
+    """No NaN and no infinity in it? Why asked: the encoder writes them as null."""
+    if isinstance(value, dict):
+        return all(map(_is_finite, value.values()))
+    if isinstance(value, list | tuple | set | frozenset):
+        return all(map(_is_finite, value))
+    return not isinstance(value, float) or isfinite(value)
 
 
 def check(raw: bytes, field: str = "payload") -> None:

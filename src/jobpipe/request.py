@@ -103,7 +103,7 @@ def complaint(error: msgspec.ValidationError, value: Any, where: str = "") -> Ba
     for pattern, words in ((_UNKNOWN, "is not a field that is known here"), (_MISSING, "is required")):
         named = pattern.fullmatch(problem)
         if named:
-            return BadInputError(".".join(filter(None, [field, named[1][:100]])), words)
+            return BadInputError(".".join(filter(None, [field, named[1][:100] or "''"])), words)
     problem = problem[:1].lower() + problem[1:]
     if "pattern" not in problem and "got" not in problem:
         problem += f", got {_shown(value, path)}"

@@ -308,6 +308,7 @@ class Runner:
             outcome = Outcome(move=Move.CANCEL, progress=run.progress)
         else:
             outcome = outcome_of(error, run.claim, run.job_type.backoff)
+            _log(run.claim, outcome)
         self._end(run, outcome)
         return drop()
 
@@ -399,3 +400,14 @@ class Runner:
             logger.warning("%s", LeaseLostError(lease.id))
         run.is_cancelling = True
         self.queue.cancel(run.envelope)
+
+
+def _log(claim: Claim, outcome: Outcome) -> None:
+    """One line for a run that did not succeed; the traceback is in the job's history."""
+    what = "" if outcome.error is None else f": {outcome.error.type}: {outcome.error.message}"
+    if outcome.move is Move.FAIL:
+        logger.warning("job %s (%s) failed at attempt %d%s", claim.id, claim.type, claim.attempts, what)
+    elif outcome.move is Move.CANCEL:
+        logger.info("job %s (%s) cancelled itself%s", claim.id, claim.type, what)
+    else:
+        logger.info("job %s (%s) runs again in %.3g s%s", claim.id, claim.type, outcome.delay, what)

@@ -154,9 +154,8 @@ class _Supervisor:
             die_with(parent)
             leash = Leash(channel)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            signal.signal(
-                signal.SIGINT, signal.SIG_IGN
-            )  # the terminal sends it to all; the supervisor passes it on
+            # Why: the terminal sends it to the whole group; the supervisor passes it on.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
             signal.signal(signal.SIGTERM, lambda *_: leash.ask_to_stop())
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
             code = self._main(leash)

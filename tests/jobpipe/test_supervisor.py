@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import signal
 import socket
@@ -10,18 +9,10 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    from .processes import Program
-
-_spec = importlib.util.spec_from_file_location("processes", Path(__file__).with_name("processes.py"))
-assert _spec is not None
-assert _spec.loader is not None
-processes = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(processes)
+from .processes import Program, program
 
 PRELUDE = """
 import os, signal, sys, threading, time
@@ -33,7 +24,7 @@ from jobpipe.supervisor import Terms, run
 setup_logging("text")
 
 def say(*words):
-    print(*words, flush=True)
+    os.write(1, (" ".join(map(str, words)) + "\\n").encode())  # in one piece, unlike print
 
 def good(leash):
     asked = threading.Semaphore(0)
@@ -53,15 +44,13 @@ def deaf(leash):
         time.sleep(100)
 """
 
-Start = Callable[..., "Program"]
+Start = Callable[[str], Program]
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
     with ExitStack() as stack:
-        yield lambda code: stack.enter_context(
-            processes.program(["-c", f"{PRELUDE}\n{code}"], tmp_path)
-        )
+        yield lambda code: stack.enter_context(program(["-c", f"{PRELUDE}\n{code}"], tmp_path))
 
 
 def test_a_signal_stops_the_children_and_the_code_is_0(start: Start) -> None:
@@ -191,9 +180,13 @@ def test_a_replacement_that_cannot_start_does_not_end_the_others(start: Start) -
     assert f"stopped {second}" in supervisor.rest()
 
 
-@pytest.mark.parametrize(("error", "code"), [("SettingsError('--host', 'is wrong')", 2), ("JobpipeError('taken')", 1)])
+@pytest.mark.parametrize(
+    ("error", "code"), [("SettingsError('--host', 'is wrong')", 2), ("JobpipeError('taken')", 1)]
+)
 def test_what_prepare_refuses_ends_all(start: Start, error: str, code: int) -> None:
-    supervisor = start(f"def refuse(told):\n    raise {error}\nsys.exit(run(good, processes=3, prepare=refuse))")
+    supervisor = start(
+        f"def refuse(told):\n    raise {error}\nsys.exit(run(good, processes=3, prepare=refuse))"
+    )
     assert supervisor.code() == code
     assert len(supervisor.rest()) == 1
 
@@ -251,7 +244,7 @@ def test_every_child_gets_the_sockets_also_a_replacement(start: Start) -> None:
     assert ask() not in (first, supervisor.pid)
 
 
-def test_the_supervisor_needs_no_asyncio(start: Start, tmp_path: Path) -> None:
+def test_the_supervisor_needs_no_asyncio(tmp_path: Path) -> None:
     """`jobpipe` itself imports its public names: here an empty package stands in its place."""
     code = (
         "import sys, types, importlib.util\n"
@@ -261,5 +254,5 @@ def test_the_supervisor_needs_no_asyncio(start: Start, tmp_path: Path) -> None:
         "import jobpipe.cli.main, jobpipe.supervisor, jobpipe.cli.listener\n"
         "print('found', {'asyncio', 'rich', 'msgspec'} & set(sys.modules))"
     )
-    with processes.program(["-c", code], tmp_path) as found:
+    with program(["-c", code], tmp_path) as found:
         found.line(r"found set\(\)")

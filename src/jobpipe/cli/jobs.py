@@ -84,7 +84,9 @@ def enqueue(
 @with_settings(["store"])
 def jobs(
     *,
-    status: Annotated[str | None, typer.Option(help="only with this status: queued, done, …", show_default=False)] = None,
+    status: Annotated[
+        str | None, typer.Option(help="only with this status: queued, done, …", show_default=False)
+    ] = None,
     type: Type = None,
     queue: Queue = None,
     limit: Annotated[int, typer.Option(help="how many at the most")] = 50,

@@ -25,7 +25,7 @@ from .routes_service import ServiceRoutes
 from .site import Site
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import Receive, Scope, Send
 
     from ..app import Jobpipe
     from ..service import Service
@@ -50,26 +50,25 @@ class WebApp:
             lifespan=self._lifespan if lifespan else None,
         )
         self._starlette.router.redirect_slashes = False
-        self._guard: ASGIApp = Guard(self._dispatch, pipe.settings, self._probes)
+        self._guard = Guard(pipe.settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._guard(scope, receive, send)
-
-    def end_streams(self) -> None:
-        """Have calls that take long, such as event streams, end at once."""
-        self.site.ending.set()
-
-    async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] not in self._probes:
             try:
+                self._guard.check(scope)
                 self.site.check_is_started()
-            except problems.NotReadyError as error:
+            except problems.HttpError as error:
                 await problems.answer(error, scope)(scope, receive, send)
                 return
+            # Why past the router: it would cost as much as the rest of the call.
             if scope["path"] == "/enqueue" and scope["method"] == "POST":
                 await self._enqueue(scope, receive, send)
                 return
         await self._starlette(scope, receive, send)
+
+    def end_streams(self) -> None:
+        """Have calls that take long, such as event streams, end at once."""
+        self.site.ending.set()
 
     @asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:

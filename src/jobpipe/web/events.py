@@ -1,7 +1,7 @@
 """Server-sent events: one subscription to the pipe's feed for all clients, and a bounded backlog for each.
 
 A client that reads too slowly is cut off: it comes back with Last-Event-ID, and gets from the store what it
-has missed. Everything but `_heed` runs on the event loop.
+has missed. Everything but `heed` runs on the event loop.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def problem(response: httpx.Response, status: int) -> dict[str, Any]:
 async def calling(pipe: Jobpipe, *, service: Any = None, **client: Any) -> AsyncIterator[Caller]:
     app = make_app(pipe, service)
     transport = httpx.ASGITransport(app, client=client.pop("address", ("127.0.0.1", 1)))
-    options = {"base_url": "http://localhost:8080", "transport": transport} | client
+    options: dict[str, Any] = {"base_url": "http://localhost:8080", "transport": transport} | client
     async with httpx.AsyncClient(**options) as http:
         try:
             yield Caller(pipe, app, http)

@@ -117,7 +117,8 @@ def test_a_batch_of_1000_goes_in() -> None:
 def test_a_full_queue_says_when_to_come_back() -> None:
     async def scenario(call: Caller) -> None:
         assert (await call("POST", "/enqueue", json={})).status_code == 202
-        for path, body in (("/enqueue", {}), ("/enqueue/batch", {"jobs": [{}, {}]})):
+        calls: list[tuple[str, Any]] = [("/enqueue", {}), ("/enqueue/batch", {"jobs": [{}, {}]})]
+        for path, body in calls:
             full = await call("POST", path, json=body)
             problem(full, 503)
             assert int(full.headers["retry-after"]) >= 1

@@ -22,12 +22,14 @@ _OLDEST = (3, 38, 0)
 
 _BROKEN = ("not a database", "malformed", "unsupported file format")
 
-_LEGAL = ", ".join(
-    f"'{old}>{new}'" for old, moves in TRANSITIONS.items() for new in sorted(set(moves.values()))
+_LEGAL = " OR ".join(
+    f"(OLD.status = '{old}' AND NEW.status = '{new}')"
+    for old, moves in TRANSITIONS.items()
+    for new in sorted(set(moves.values()))
 )
 _GUARD = f"""
 CREATE TEMP TRIGGER IF NOT EXISTS only_legal_moves BEFORE UPDATE OF status ON main.jobs
-WHEN OLD.status <> NEW.status AND OLD.status || '>' || NEW.status NOT IN ({_LEGAL})
+WHEN NOT (OLD.status = NEW.status OR {_LEGAL})
 BEGIN SELECT RAISE(ABORT, 'the transition table knows no such move'); END
 """
 """The transition table, as a guard of the connection that writes."""
@@ -63,6 +65,8 @@ class Connections:
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = FULL")
                 connection.execute("PRAGMA journal_size_limit = 67108864")
+                connection.execute("PRAGMA wal_autocheckpoint = 4000")
+                connection.execute("PRAGMA cache_size = -16384")
             except BaseException:
                 connection.close()
                 raise

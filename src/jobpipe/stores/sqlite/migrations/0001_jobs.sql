@@ -34,7 +34,8 @@ CREATE INDEX jobs_ready ON jobs (queue, type, priority DESC, run_at, seq) WHERE 
 CREATE INDEX jobs_due ON jobs (run_at) WHERE status = 'scheduled';
 CREATE INDEX jobs_leased ON jobs (lease_until) WHERE status = 'running';
 CREATE INDEX jobs_finished ON jobs (finished_at) WHERE finished_at IS NOT NULL;
-CREATE INDEX jobs_by_status ON jobs (status, seq);
+CREATE INDEX jobs_failed ON jobs (seq) WHERE status = 'failed';
+CREATE INDEX jobs_cancelled ON jobs (seq) WHERE status = 'cancelled';
 
 CREATE TABLE tallies (
     queue TEXT NOT NULL,
@@ -45,11 +46,10 @@ CREATE TABLE tallies (
     PRIMARY KEY (queue, type, status)
 ) WITHOUT ROWID;
 
+-- The newest are never deleted, so that numbers only grow.
 CREATE TABLE events (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    id TEXT NOT NULL,
-    type TEXT NOT NULL,
-    queue TEXT NOT NULL,
+    number INTEGER PRIMARY KEY,
+    job INTEGER NOT NULL,
     status TEXT NOT NULL,
     attempts INTEGER NOT NULL
 );
@@ -66,8 +66,7 @@ CREATE TABLE workers (
 CREATE TRIGGER jobs_inserted AFTER INSERT ON jobs BEGIN
     INSERT INTO tallies VALUES (NEW.queue, NEW.type, NEW.status, 1, 1)
         ON CONFLICT DO UPDATE SET count = count + 1, total = total + 1;
-    INSERT INTO events (id, type, queue, status, attempts)
-        VALUES (NEW.id, NEW.type, NEW.queue, NEW.status, NEW.attempts);
+    INSERT INTO events (job, status, attempts) VALUES (NEW.seq, NEW.status, NEW.attempts);
 END;
 
 CREATE TRIGGER jobs_moved AFTER UPDATE OF status ON jobs WHEN OLD.status <> NEW.status BEGIN
@@ -75,8 +74,7 @@ CREATE TRIGGER jobs_moved AFTER UPDATE OF status ON jobs WHEN OLD.status <> NEW.
         WHERE queue = OLD.queue AND type = OLD.type AND status = OLD.status;
     INSERT INTO tallies VALUES (NEW.queue, NEW.type, NEW.status, 1, 1)
         ON CONFLICT DO UPDATE SET count = count + 1, total = total + 1;
-    INSERT INTO events (id, type, queue, status, attempts)
-        VALUES (NEW.id, NEW.type, NEW.queue, NEW.status, NEW.attempts);
+    INSERT INTO events (job, status, attempts) VALUES (NEW.seq, NEW.status, NEW.attempts);
 END;
 
 CREATE TRIGGER jobs_deleted AFTER DELETE ON jobs BEGIN

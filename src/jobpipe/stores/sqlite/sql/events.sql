@@ -1,1 +1,3 @@
-SELECT number, id, type, queue, status, attempts FROM events WHERE number > ? ORDER BY number LIMIT ?
+SELECT events.number, jobs.id, jobs.type, jobs.queue, events.status, events.attempts
+FROM events JOIN jobs ON jobs.seq = events.job
+WHERE events.number > ? ORDER BY events.number LIMIT ?

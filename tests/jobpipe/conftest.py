@@ -1,0 +1,78 @@
+"""A pipe on each store, and what tests wait with: an event, a status, never a while."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from jobpipe import Job, Jobpipe, JobStatus
+
+T = TypeVar("T")
+Raises = Callable[[str], AbstractContextManager[Any]]
+
+LIMIT = 30.0
+"""Seconds until a test gives up; none takes nearly that long."""
+
+
+def run(scenario: Coroutine[Any, Any, T]) -> T:
+    """Run it on an event loop of its own."""
+    return asyncio.run(asyncio.wait_for(scenario, LIMIT))
+
+
+async def finished(pipe: Jobpipe, id: str) -> Job:
+    """The job when it is finished."""
+    job = await pipe.wait(id, LIMIT)
+    assert job.is_finished, job
+    return job
+
+
+async def until(pipe: Jobpipe, id: str, *statuses: JobStatus) -> Job:
+    """The job as soon as it has one of the statuses."""
+    changed = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    leave = pipe.feed.listen(lambda: loop.call_soon_threadsafe(changed.set))
+    try:
+        while True:
+            changed.clear()
+            job = await pipe.get(id)
+            if job.status in statuses:
+                return job
+            await changed.wait()
+    finally:
+        leave()
+
+
+class Gate:
+    """Where an async handler waits until the test lets it go on."""
+
+    def __init__(self) -> None:
+        self.began = asyncio.Event()
+        self.go = asyncio.Event()
+
+    async def pass_through(self) -> None:
+        self.began.set()
+        await self.go.wait()
+
+
+@pytest.fixture
+def away_from_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder without a `.env` file and a database of the developer's own, and none of their settings."""
+    for name in ("WORKERS", "QUEUE_SIZE", "JOBPIPE_STORE", "JOBPIPE_LEASE", "JOBPIPE_GRACE", "JOBPIPE_KEEP"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def sqlite_url(away_from_home: Path) -> str:
+    return f"sqlite:///{away_from_home}/jobs.db"
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def url(request: pytest.FixtureRequest, sqlite_url: str) -> str:
+    return "memory://" if request.param == "memory" else sqlite_url

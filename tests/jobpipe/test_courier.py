@@ -1,0 +1,180 @@
+"""Many enqueues share one insert, each is answered for itself, and none is answered before it is done."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from jobpipe.courier import Answer, Courier, unwrap
+from jobpipe.errors import JobConflictError, QueueFullError, StoreAwayError
+from jobpipe.stores.base import NewJob
+from jobpipe.stores.memory import MemoryStore
+from jobpipe.stores.sqlite import SqliteStore
+from jobpipe.testing import new_job
+
+from .conftest import LIMIT, run
+
+
+class Slow(SqliteStore):
+    """Its inserts wait until they may go on, and are counted."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.sizes: list[int] = []
+        self.began = threading.Semaphore(0)
+        self.go = threading.Event()
+        self.error: Exception | None = None
+
+    def insert(self, batches: Sequence[Sequence[NewJob]], *, capacity: int = 0) -> list[Answer]:
+        self.sizes.append(len(batches))
+        self.began.release()
+        assert self.go.wait(LIMIT)
+        if self.error is not None:
+            raise self.error
+        return super().insert(batches, capacity=capacity)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Slow]:
+    with closing(Slow(tmp_path / "jobs.db")) as store:
+        store.migrate()
+        yield store
+
+
+@pytest.fixture
+def courier(store: Slow) -> Iterator[Courier]:
+    with closing(Courier(store, 5)) as courier:
+        yield courier
+
+
+def has_begun(store: Slow) -> object:
+    return asyncio.to_thread(store.began.acquire, timeout=LIMIT)
+
+
+def test_what_comes_during_an_insert_goes_together_with_the_next(store: Slow, courier: Courier) -> None:
+    async def scenario() -> None:
+        first = asyncio.create_task(courier.insert([new_job("first")]))
+        await asyncio.to_thread(store.began.acquire, timeout=LIMIT)
+        rest = [asyncio.create_task(courier.insert([new_job(f"j{number}")])) for number in range(4)]
+        await asyncio.sleep(0)  # they are put down now
+        assert not any(task.done() for task in (first, *rest)), "nothing is on disk yet"
+        store.go.set()
+        answers = await asyncio.gather(first, *rest)
+        assert [unwrap(answer)[0].id for answer in answers] == ["first", "j0", "j1", "j2", "j3"]
+
+    run(scenario())
+    assert store.sizes == [1, 4]
+
+
+def test_each_batch_has_an_answer_of_its_own(store: Slow, courier: Courier) -> None:
+    async def scenario() -> None:
+        store.go.set()
+        batches = [
+            [new_job("a", 1)],
+            [new_job("a", 2)],
+            [new_job("b"), new_job("c")],
+            [new_job(f"d{number}") for number in range(4)],
+            [new_job("a", 1)],
+        ]
+        answers = await asyncio.gather(*map(courier.insert, batches))
+        assert isinstance(answers[1], JobConflictError)
+        assert isinstance(answers[3], QueueFullError)
+        assert [[receipt.is_new for receipt in unwrap(answers[place])] for place in (0, 2, 4)] == [
+            [True],
+            [True, True],
+            [False],
+        ]
+        with pytest.raises(JobConflictError):
+            unwrap(answers[1])
+
+    run(scenario())
+
+
+def test_an_error_of_the_store_reaches_everyone_it_concerns_and_the_next_insert_works(
+    store: Slow, courier: Courier
+) -> None:
+    async def scenario() -> None:
+        store.go.set()
+        store.error = StoreAwayError("it is away")
+        answers = await asyncio.gather(
+            *(courier.insert([new_job(f"j{number}")]) for number in range(3)), return_exceptions=True
+        )
+        assert [type(answer) for answer in answers] == [StoreAwayError] * 3
+        store.error = None
+        assert unwrap(await courier.insert([new_job("later")]))
+
+    run(scenario())
+
+
+def test_one_who_gives_up_takes_nobody_along(store: Slow, courier: Courier) -> None:
+    async def scenario() -> None:
+        impatient = asyncio.create_task(courier.insert([new_job("impatient")]))
+        await asyncio.to_thread(store.began.acquire, timeout=LIMIT)
+        patient = asyncio.create_task(courier.insert([new_job("patient")]))
+        await asyncio.sleep(0)
+        impatient.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await impatient
+        store.go.set()
+        assert unwrap(await patient)
+
+    run(scenario())
+    assert store.get("patient") is not None
+    assert store.get("impatient") is not None, "it was under way already"
+
+
+def test_more_than_a_thousand_at_once_are_carried_in_several_loads(store: Slow) -> None:
+    async def scenario(courier: Courier) -> None:
+        store.go.set()
+        answers = await asyncio.gather(*(courier.insert([new_job(f"j{number}")]) for number in range(1_500)))
+        assert [unwrap(answer)[0].id for answer in answers] == [f"j{number}" for number in range(1_500)]
+
+    with closing(Courier(store, 0)) as courier:
+        run(scenario(courier))
+    assert sum(store.sizes) == 1_500
+    assert max(store.sizes) <= 1_000
+
+
+def test_several_event_loops_may_use_it_at_once(store: Slow) -> None:
+    store.go.set()
+
+    async def scenario(courier: Courier, name: str) -> None:
+        answers = await asyncio.gather(
+            *(courier.insert([new_job(f"{name}{number}")]) for number in range(20))
+        )
+        assert all(unwrap(answer)[0].is_new for answer in answers)
+
+    with closing(Courier(store, 0)) as courier:
+        threads = [threading.Thread(target=lambda name=name: run(scenario(courier, name))) for name in "abcd"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sum(tally.count for tally in store.counts().tallies) == 80
+
+
+def test_a_call_that_blocks_leaves_the_event_loop_free(store: Slow, courier: Courier) -> None:
+    async def scenario() -> None:
+        go = threading.Event()
+        call = asyncio.create_task(courier.call(go.wait, LIMIT))
+        await asyncio.sleep(0)
+        go.set()
+        assert await call
+
+    run(scenario())
+
+
+def test_a_store_that_never_blocks_is_called_on_the_spot() -> None:
+    store = MemoryStore()
+
+    async def scenario() -> None:
+        with closing(Courier(store, 0)) as courier:
+            assert await courier.call(threading.get_ident) == threading.get_ident()
+            assert unwrap(await courier.insert([new_job("a")]))
+
+    run(scenario())

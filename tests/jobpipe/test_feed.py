@@ -1,0 +1,205 @@
+"""The feed tells who listens what happens, also in other handles of the store, and survives what goes wrong."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from queue import Empty, Queue
+
+import pytest
+
+from jobpipe.errors import StoreAwayError
+from jobpipe.feed import Feed
+from jobpipe.job import JobStatus
+from jobpipe.stores import open_store
+from jobpipe.stores.base import JobEvent, Store
+from jobpipe.stores.memory import MemoryStore
+from jobpipe.testing import new_job
+from jobpipe.testing.tools import finish, put, take_one
+
+from .conftest import LIMIT
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    with closing(open_store(url)) as store:
+        store.migrate()
+        yield store
+
+
+@pytest.fixture
+def feed(store: Store) -> Iterator[Feed]:
+    with closing(Feed(store)) as feed:
+        yield feed
+
+
+class Inbox:
+    """Events as they come in; reading waits for them."""
+
+    def __init__(self) -> None:
+        self._queue: Queue[JobEvent] = Queue()
+
+    def __call__(self, events: list[JobEvent]) -> None:
+        for event in events:
+            self._queue.put(event)
+
+    def read(self, count: int) -> list[tuple[str, JobStatus]]:
+        events = [self._queue.get(timeout=LIMIT) for _ in range(count)]
+        return [(event.id, event.status) for event in events]
+
+    def is_empty(self) -> bool:
+        try:
+            self._queue.get_nowait()
+        except Empty:
+            return True
+        return False
+
+
+def test_every_change_of_a_status_is_told_in_order(store: Store, feed: Feed) -> None:
+    inbox = Inbox()
+    feed.subscribe(inbox)
+    put(store, new_job("a"), new_job("b", delay=3600))
+    finish(store, take_one(store))
+    assert inbox.read(4) == [
+        ("a", JobStatus.QUEUED),
+        ("b", JobStatus.SCHEDULED),
+        ("a", JobStatus.RUNNING),
+        ("a", JobStatus.DONE),
+    ]
+
+
+def test_what_was_before_is_not_told(store: Store, feed: Feed) -> None:
+    put(store, new_job("before"))
+    inbox = Inbox()
+    feed.subscribe(inbox)
+    put(store, new_job("after"))
+    assert inbox.read(1) == [("after", JobStatus.QUEUED)]
+
+
+def test_what_happened_while_nobody_subscribed_is_not_told(store: Store, feed: Feed) -> None:
+    changes = threading.Semaphore(0)
+    feed.listen(changes.release)
+    leave = feed.subscribe(Inbox())
+    leave()
+    put(store, new_job("between"))
+    inbox = Inbox()
+    feed.subscribe(inbox)
+    put(store, new_job("after"))
+    assert inbox.read(1) == [("after", JobStatus.QUEUED)]
+
+
+def test_a_listener_learns_that_something_changed(store: Store, feed: Feed) -> None:
+    changed = threading.Event()
+    feed.listen(changed.set)
+    changed.clear()
+    put(store, new_job("a"))
+    assert changed.wait(LIMIT)
+
+
+def test_who_has_left_hears_no_more(store: Store, feed: Feed) -> None:
+    gone, there = Inbox(), Inbox()
+    leave = feed.subscribe(gone)
+    feed.subscribe(there)
+    leave()
+    leave()
+    put(store, new_job("a"))
+    assert there.read(1) == [("a", JobStatus.QUEUED)]
+    assert gone.is_empty()
+
+
+def test_many_events_at_once_are_all_told(store: Store, feed: Feed) -> None:
+    inbox = Inbox()
+    feed.subscribe(inbox)
+    put(store, *(new_job(f"j{number}") for number in range(900)))
+    assert inbox.read(900) == [(f"j{number}", JobStatus.QUEUED) for number in range(900)]
+
+
+def test_changes_of_another_process_are_told_too(sqlite_url: str) -> None:
+    with closing(open_store(sqlite_url)) as mine, closing(open_store(sqlite_url)) as other:
+        mine.migrate()
+        with closing(Feed(mine)) as feed:
+            inbox = Inbox()
+            feed.subscribe(inbox)
+            put(other, new_job("a"))
+            assert inbox.read(1) == [("a", JobStatus.QUEUED)]
+
+
+@pytest.mark.parametrize("join", [Feed.subscribe, Feed.listen])
+def test_a_listener_that_raises_spoils_it_for_nobody(
+    store: Store, feed: Feed, join: Callable[..., object], caplog: pytest.LogCaptureFixture
+) -> None:
+    raised = threading.Event()
+
+    def bad(*_: object) -> None:
+        raised.set()
+        raise RuntimeError("the loop is closed")
+
+    inbox = Inbox()
+    join(feed, bad)
+    feed.subscribe(inbox)
+    put(store, new_job("a"))
+    assert raised.wait(LIMIT)
+    assert inbox.read(1) == [("a", JobStatus.QUEUED)]
+    put(store, new_job("b"))
+    assert inbox.read(1) == [("b", JobStatus.QUEUED)]
+    assert "the loop is closed" in caplog.text
+
+
+class Moody(MemoryStore):
+    """A store that is away now and then."""
+
+    is_away = False
+    asked: threading.Semaphore
+
+    def events(self, after: int, limit: int) -> list[JobEvent]:
+        if self.is_away:
+            self.asked.release()
+            raise StoreAwayError("it is away")
+        return super().events(after, limit)
+
+
+def test_it_waits_for_a_store_that_is_away_with_one_line_and_misses_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    store = Moody()
+    store.asked = threading.Semaphore(0)
+    inbox = Inbox()
+    with closing(Feed(store)) as feed:
+        feed.subscribe(inbox)
+        store.is_away = True
+        put(store, new_job("a"))
+        assert store.asked.acquire(timeout=LIMIT)
+        put(store, new_job("b"))
+        assert store.asked.acquire(timeout=LIMIT)
+        store.is_away = False
+        assert inbox.read(2) == [("a", JobStatus.QUEUED), ("b", JobStatus.QUEUED)]
+    assert caplog.text.count("has to wait") == 1
+
+
+def test_a_closed_feed_has_no_thread_and_takes_no_harm_from_another_close(store: Store) -> None:
+    feed = Feed(store)
+    leave = feed.subscribe(Inbox())
+    feed.close()
+    feed.close()
+    leave()
+    feed.subscribe(Inbox())
+    assert not [each for each in threading.enumerate() if each.name == "jobpipe-feed"]
+
+
+def test_nothing_runs_before_the_first_listener(store: Store) -> None:
+    with closing(Feed(store)):
+        assert not [each for each in threading.enumerate() if each.name == "jobpipe-feed"]
+
+
+def test_it_can_be_closed_by_one_of_its_listeners(store: Store) -> None:
+    feed = Feed(store)
+    closed = threading.Event()
+
+    def close(_: list[JobEvent]) -> None:
+        feed.close()
+        closed.set()
+
+    feed.subscribe(close)
+    put(store, new_job("a"))
+    assert closed.wait(LIMIT)
