@@ -26,7 +26,7 @@ from .handler import Defaults, JobType
 from .ids import check_id, check_name, new_id
 from .job import DEFAULT_QUEUE, DEFAULT_RETRIES, FINISHED, Job, JobStatus, Move, sources
 from .pace import Pace
-from .request import JobOptions, JobRequest, check, convert, read
+from .request import JobOptions, JobRequest, check, convert, read, read_many
 from .settings import Settings
 from .stores import open_store
 from .stores.base import Counts, Filter, JobEvent, NewJob, Receipt, Store, WorkerInfo
@@ -236,16 +236,17 @@ class Jobpipe:
 
     async def enqueue_many(self, requests: Iterable[JobRequest]) -> list[Receipt]:
         """Put many jobs in: all of them, or none."""
-        return await self._insert(self.prepare_many(requests))
+        return await self._insert(self.prepare_many(read_many(requests)))
 
     def enqueue_many_sync(self, requests: Iterable[JobRequest]) -> list[Receipt]:
         """`enqueue_many` from any thread, with or without an event loop."""
-        return self._insert_sync(self.prepare_many(requests))
+        return self._insert_sync(self.prepare_many(read_many(requests)))
 
     def prepare(self, request: JobRequest, where: str = "") -> NewJob:
         """The request with its defaults filled in and its payload checked; BadInputError naming the field."""
         job_type = self.types.get(check_name(f"{where}type", request.type))
         try:
+            id = new_id() if request.id is UNSET else check_id(request.id)
             payload = json.encode(request.payload) if job_type is None else job_type.encode(request.payload)
             json.check_size(payload, self.settings.max_payload)
         except BadInputError as error:
@@ -261,7 +262,7 @@ class Jobpipe:
         run_at = None if request.run_at is UNSET else request.run_at.timestamp()
         delay = 0.0 if request.delay is UNSET else float(request.delay)
         return NewJob(
-            id=new_id() if request.id is UNSET else check_id(request.id),
+            id=id,
             type=request.type,
             queue=queue,
             payload=payload,

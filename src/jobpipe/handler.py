@@ -106,6 +106,8 @@ class JobType(Generic[P, R]):
             return self._decode(raw)
         except msgspec.ValidationError as error:
             raise complaint(error, msgspec.json.decode(raw), "payload.") from None
+        except msgspec.DecodeError as error:
+            raise BadInputError("payload", f"in the store is not JSON: {error}") from None
 
     def run(self, argument: Any) -> Any | Awaitable[Any]:
         """Call the handler: a coroutine if it is one."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import random
 import re
 import time
 
@@ -21,8 +21,9 @@ _RANDOM = (1 << 76) - 1 - (0b11 << 62)
 def new_id() -> str:
     """A UUID of version 7."""
     milliseconds = time.time_ns() // 1_000_000
-    random = int.from_bytes(os.urandom(10)) & _RANDOM
-    text = f"{milliseconds << 80 | _VERSION | _VARIANT | random:032x}"
+    # Why not the system's own: an id is no secret, and Python seeds its generator anew after a fork.
+    noise = random.getrandbits(76) & _RANDOM
+    text = f"{milliseconds << 80 | _VERSION | _VARIANT | noise:032x}"
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 

@@ -15,8 +15,9 @@ from typing import Any, TextIO
 
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
 """What every record has; the rest was given as `extra`. (color_message: uvicorn's twin of the message.)"""
-_QUIET = ("httpx", "httpcore", "uvicorn.error")
-"""Why: the first two log every URL that they call, with its secrets; the last one its own start and stop."""
+_QUIET = ("httpx", "httpcore", "uvicorn.error", "rate_envelope_queue")
+"""Why: the first two log every URL that they call, with its secrets; the third its own start and stop; of runs that
+fail, the runner tells."""
 
 
 def escape(text: str) -> str:

@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from math import isfinite
 from typing import Annotated, Any, TypedDict
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import asdict
 
 from .errors import BadInputError
 from .ids import LONGEST_ID, LONGEST_NAME
@@ -60,6 +62,13 @@ class JobOptions(TypedDict, total=False):
 def read(fields: Any, where: str = "") -> JobRequest:
     """The request in a JSON object (or the keywords of a call); BadInputError naming the field."""
     return check(convert(fields, JobRequest, where), where)
+
+
+def read_many(requests: Iterable[JobRequest], where: str = "jobs") -> Iterator[JobRequest]:
+    """The requests that a program made, checked as if they had been read: a Struct takes anything."""
+    for index, request in enumerate(requests):
+        given = {name: value for name, value in asdict(request).items() if value is not UNSET}
+        yield read(given, f"{where}[{index}].")
 
 
 def check(request: JobRequest, where: str = "") -> JobRequest:

@@ -17,6 +17,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from rate_envelope_queue import (
     AsyncRateEnvelopeQueue,
     Context,
@@ -101,6 +103,7 @@ class Runner:
         self._settlements: list[Settlement] = []
         self._settling: asyncio.Task[None] | None = None
         self._claiming: asyncio.Task[None] | None = None
+        self._cancellations: set[asyncio.Task[None]] = set()  # of jobs that wait for a place
         self._nudged = asyncio.Event()
         self._changed = asyncio.Event()  # a run was settled or given back
         self._is_stopping = False
@@ -138,16 +141,20 @@ class Runner:
         except TimeoutError:
             late = list(self._held.values())
             logger.warning("%d jobs did not end within %g s: they are given back", len(late), grace)
-            await self._give_back(late)
+            await self._give_back(late, also_begun=True)
         await self.queue.terminate()
         if self._settling is not None:
             self._settling.cancel()
 
-    async def _give_back(self, runs: list[_Run]) -> None:
-        """Release jobs that have not ended; what they come to is not recorded any more."""
+    async def _give_back(self, runs: list[_Run], *, also_begun: bool = False) -> None:
+        """Release jobs that have not begun, or not ended; what they come to is not recorded any more."""
         with self._lock:
             runs = [
-                run for run in runs if run.claim.lease in self._held and not (run.is_gone or run.is_ended)
+                run
+                for run in runs
+                if run.claim.lease in self._held
+                and not (run.is_gone or run.is_ended)
+                and (also_begun or not run.began_at)
             ]
             for run in runs:
                 run.is_gone = True
@@ -234,16 +241,7 @@ class Runner:
         for claim in claims:
             run = _Run(claim, self._pipe.types[claim.type])
             self._held[claim.lease] = run
-            run.envelope = Envelope(
-                self._run_coroutine if run.job_type.is_async else self._run_function,
-                id=claim.id,
-                type=claim.type,
-                payload=run,
-                priority=claim.priority,
-                deadline=claim.deadline or 0,
-                success_hook=self._succeeded,
-                failure_hook=self._failed,
-            )
+            run.envelope = self._envelope(run)
             envelopes.append(run.envelope)
             self._meters.wait_seconds[claim.queue].observe(max(claim.started_at - claim.run_at, 0.0))
         self._unended += len(envelopes)
@@ -253,6 +251,32 @@ class Runner:
             self.queue.send_nowait(*envelopes)
 
     # Running
+
+    def _envelope(self, run: _Run) -> Envelope[_Run]:
+        claim = run.claim
+        if run.job_type.is_async and claim.deadline is None:
+            # Why apart: without hooks an envelope is made and run in half the time, and most jobs are like this.
+            return Envelope(
+                self._run_to_end, id=claim.id, type=claim.type, payload=run, priority=claim.priority
+            )
+        return Envelope(
+            self._run_coroutine if run.job_type.is_async else self._run_function,
+            id=claim.id,
+            type=claim.type,
+            payload=run,
+            priority=claim.priority,
+            deadline=claim.deadline or 0,
+            success_hook=self._succeeded,
+            failure_hook=self._failed,
+        )
+
+    async def _run_to_end(self, context: Context, envelope: Envelope[_Run]) -> None:
+        try:
+            await self._run_coroutine(context, envelope)
+        except BaseException as error:
+            self._failed(context, envelope, error)
+            raise
+        self._succeeded(context, envelope)
 
     async def _run_coroutine(self, context: Context, envelope: Envelope[_Run]) -> None:
         run = envelope.payload
@@ -307,14 +331,14 @@ class Runner:
         if run.is_cancelling:
             outcome = Outcome(move=Move.CANCEL, progress=run.progress)
         else:
-            outcome = outcome_of(error, run.claim, run.job_type.backoff)
+            outcome = replace(outcome_of(error, run.claim, run.job_type.backoff), progress=run.progress)
             _log(run.claim, outcome)
         self._end(run, outcome)
         return drop()
 
     def _end(self, run: _Run, outcome: Outcome) -> None:
         with self._lock:
-            if run.is_gone:
+            if run.is_gone or run.is_ended:
                 return
             run.is_ended = True
         seconds = time.perf_counter() - run.began_at
@@ -398,6 +422,11 @@ class Runner:
                 run.is_gone = True
             self._let_go(run)
             logger.warning("%s", LeaseLostError(lease.id))
+        elif not run.began_at:
+            # Why: what never begins never ends either, and the store cancels it when it is given back.
+            task = self._loop.create_task(self._give_back([run]), name="jobpipe-cancellation")
+            self._cancellations.add(task)
+            task.add_done_callback(self._cancellations.discard)
         run.is_cancelling = True
         self.queue.cancel(run.envelope)
 

@@ -52,9 +52,6 @@ def courier(store: Slow) -> Iterator[Courier]:
         yield courier
 
 
-def has_begun(store: Slow) -> object:
-    return asyncio.to_thread(store.began.acquire, timeout=LIMIT)
-
 
 def test_what_comes_during_an_insert_goes_together_with_the_next(store: Slow, courier: Courier) -> None:
     async def scenario() -> None:

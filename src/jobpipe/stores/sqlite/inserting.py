@@ -10,11 +10,12 @@ import sqlite3
 from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
+from typing import Any
 
 from ...errors import JobConflictError, QueueFullError
 from ...job import JobStatus
 from ..base import NewJob, Receipt
-from .rows import new_row
+from .rows import new_row, text_of
 from .statements import sql
 
 Batch = Sequence[NewJob]
@@ -29,13 +30,18 @@ def insert_all(cursor: sqlite3.Cursor, batches: Sequence[tuple[Batch, int]], now
     if not any(_full(cursor, needed, capacity) for capacity in capacities):
         cursor.execute("SAVEPOINT together")
         rows = [new_row(job, now) for job in jobs]
-        if cursor.executemany(sql("insert"), rows).rowcount == len(jobs):
+        if _write(cursor, rows, now) == len(jobs):
             cursor.execute("RELEASE together")
-            receipts = (Receipt(row[0], JobStatus(row[3]), True) for row in rows)
+            receipts = (Receipt(row[0], row[3], True) for row in rows)
             return [list(islice(receipts, len(batch))) for batch, _ in batches]
         cursor.execute("ROLLBACK TO together")
         cursor.execute("RELEASE together")
     return [insert_one(cursor, batch, capacity, now) for batch, capacity in batches]
+
+
+def _write(cursor: sqlite3.Cursor, rows: list[tuple[Any, ...]], now: float) -> int:
+    """Insert the rows whose ids are new; how many it were."""
+    return cursor.execute(sql("insert"), {"jobs": text_of(rows), "now": now}).rowcount
 
 
 def insert_one(cursor: sqlite3.Cursor, batch: Batch, capacity: int, now: float) -> Answer:
@@ -57,11 +63,9 @@ def insert_one(cursor: sqlite3.Cursor, batch: Batch, capacity: int, now: float) 
     if full is not None:
         return full
     rows = {job.id: new_row(job, now) for job in new}
-    cursor.executemany(sql("insert"), rows.values())
+    _write(cursor, list(rows.values()), now)
     return [
-        Receipt(job.id, known[job.id], False)
-        if job.id in known
-        else Receipt(job.id, JobStatus(rows[job.id][3]), True)
+        Receipt(job.id, known[job.id], False) if job.id in known else Receipt(job.id, rows[job.id][3], True)
         for job in batch
     ]
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
-from ...job import Attempt, Job, JobError, JobStatus, Progress, instant
-from ..base import Claim, Lease, NewJob
+from ...job import TRANSITIONS, Attempt, Job, JobError, JobStatus, Move, Progress, instant
+from ..base import Claim, Lease, NewJob, Settlement
 
 
 class _Ended(Struct):
@@ -29,37 +29,61 @@ _read_json = msgspec.json.Decoder().decode
 _write = msgspec.json.Encoder().encode
 
 
-def text_of(value: Any) -> str | None:
-    """A value as JSON text, for SQLite's own JSON functions; None stays None."""
-    return None if value is None else _write(value).decode()
+def text_of(value: Any) -> str:
+    """A value as JSON text, for SQLite's own JSON functions."""
+    return _write(value).decode()
 
 
 def new_row(job: NewJob, now: float) -> tuple[Any, ...]:
-    """The values of insert.sql."""
+    """An element of insert.sql's `:jobs`."""
     run_at = job.run_at if job.run_at is not None else now + job.delay
     status = JobStatus.SCHEDULED if run_at > now else JobStatus.QUEUED
     return (
-        *(job.id, job.type, job.queue, status.value, job.max_retries, job.priority),
-        *(run_at, job.deadline, now, job.fingerprint, job.payload),
+        *(job.id, job.type, job.queue, status, job.max_retries, job.priority),
+        *(run_at, job.deadline, job.fingerprint, Raw(job.payload)),
     )
 
 
-def claim_of(row: Sequence[Any], worker: str, token: str, now: float) -> Claim:
-    """A row of claim.sql."""
-    _, id, type, queue, payload, attempts, max_retries, priority, deadline, run_at, created_at = row
-    return Claim(
-        lease=Lease(id, attempts, worker, token),
-        type=type,
-        queue=queue,
-        payload=payload,
-        attempts=attempts,
-        max_retries=max_retries,
-        priority=priority,
-        deadline=deadline,
-        run_at=run_at,
-        created_at=created_at,
-        started_at=now,
+def settled_row(settlement: Settlement) -> tuple[Any, ...]:
+    """An element of settle.sql's `:settlements`; a delay only where the job is to run again."""
+    lease, outcome = settlement.lease, settlement.outcome
+    status = TRANSITIONS[JobStatus.RUNNING][outcome.move]
+    return (
+        lease.id,
+        lease.token,
+        status,
+        int(outcome.move is Move.SNOOZE),
+        outcome.delay if status is JobStatus.SCHEDULED else None,
+        outcome.error,
+        outcome.progress,
+        None if outcome.result is None else Raw(outcome.result),
     )
+
+
+_Claimed = tuple[str, str, str, int, int, int, float | None, int, int, list[Raw]]
+_read_claimed = msgspec.json.Decoder(list[_Claimed]).decode
+
+
+def claims_of(text: str, worker: str, token: str, now: float) -> list[Claim]:
+    """The one value of claimed.sql."""
+    return [
+        Claim(
+            lease=Lease(id, attempts, worker, token),
+            type=type,
+            queue=queue,
+            payload=bytes(payload[0]) if payload else b"",
+            attempts=attempts,
+            max_retries=max_retries,
+            priority=priority,
+            deadline=deadline,
+            run_at=run_at / 1e6,
+            created_at=created_at / 1e6,
+            started_at=now,
+        )
+        for id, type, queue, attempts, max_retries, priority, deadline, run_at, created_at, payload in _read_claimed(
+            text
+        )
+    ]
 
 
 def job_of(row: Sequence[Any]) -> Job:
@@ -72,8 +96,8 @@ def job_of(row: Sequence[Any]) -> Job:
         type=type,
         queue=queue,
         status=JobStatus(status),
-        payload=None if payload is None else _read_json(payload),
-        result=None if result is None else _read_json(result),
+        payload=_value_of(payload),
+        result=_value_of(result),
         attempts=attempts,
         max_retries=max_retries,
         priority=priority,
@@ -86,6 +110,14 @@ def job_of(row: Sequence[Any]) -> Job:
         finished_at=None if finished_at is None else instant(finished_at),
         history=() if history is None else tuple(map(_attempt_of, _read_history(history))),
     )
+
+
+def _value_of(stored: Any) -> Any:
+    """The JSON value; None for what is no JSON, which only somebody else can have put there."""
+    try:
+        return None if stored is None else _read_json(stored)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
 
 
 def _attempt_of(ended: _Ended) -> Attempt:

@@ -21,10 +21,9 @@ from urllib.parse import unquote
 import msgspec
 
 from ...errors import BadInputError, SettingsError, StoreRefusedError
-from ...job import FINISHED, KEPT_HISTORY, TRANSITIONS, Job, JobError, JobStatus, Move, Progress
+from ...job import KEPT_HISTORY, TRANSITIONS, Job, JobError, JobStatus, Move, Progress
 from ..base import (
     Capabilities,
-    Claim,
     Counts,
     Filter,
     Haul,
@@ -42,7 +41,7 @@ from ..base import (
 from .connection import Connections, mapped_errors
 from .inserting import Answer, Batch, insert_all, insert_one
 from .migrate import migrate
-from .rows import claim_of, job_of, text_of
+from .rows import claims_of, job_of, settled_row, text_of
 from .statements import sql
 from .watch import SqliteWatch
 
@@ -213,6 +212,8 @@ class SqliteStore:
             lanes = cursor.execute(sql("lanes"), (names,)).fetchall()
             heads = [cursor.execute(sql("first_in_lane"), (*lane, limit)).fetchall() for lane in lanes]
             chosen = [seq for _, _, seq in islice(merge(*heads), limit)]
+            if not chosen:
+                return Haul([], self._due_in(cursor))
             token = secrets.token_hex(8)
             values = {
                 "now": now,
@@ -221,9 +222,9 @@ class SqliteStore:
                 "until": now + lease,
                 "seqs": text_of(chosen),
             }
-            rows = {row[0]: row for row in cursor.execute(sql("claim"), values)} if chosen else {}
-            self._changes += len(rows)
-            claims: list[Claim] = [claim_of(rows[seq], worker, token, now) for seq in chosen]
+            self._changes += cursor.execute(sql("claim"), values).rowcount
+            (text,) = cursor.execute(sql("claimed"), {"seqs": text_of(chosen)}).fetchone()
+            claims = claims_of(text, worker, token, now)
             return Haul(claims, self._due_in(cursor))
 
     def _due_in(self, cursor: sqlite3.Cursor) -> float | None:
@@ -249,10 +250,12 @@ class SqliteStore:
 
     def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         with self._writing() as (cursor, now):
-            values = [_settled(settlement, now) for settlement in settlements]
-            self._changes += len(values)
-            if cursor.executemany(sql("settle"), values).rowcount == len(values):
-                return [True] * len(values)
+            told = text_of(list(map(settled_row, settlements)))
+            values = {"settlements": told, "now": now, "kept": KEPT_HISTORY}
+            recorded = cursor.execute(sql("settle"), values).rowcount
+            self._changes += recorded
+            if recorded == len(settlements):
+                return [True] * recorded
             # Some were settled before, or lost: those that still have this token are, or were, settled by it.
             found = [cursor.execute(sql("token"), (each.lease.id,)).fetchone() for each in settlements]
             return [
@@ -402,22 +405,3 @@ _INDEXES = {
 """Where to find the jobs of a status; the others are found among the newest."""
 _LEASE_STATE = (LeaseState.HELD, LeaseState.CANCELLING)
 """By the column is_cancelling."""
-
-
-def _settled(settlement: Settlement, now: float) -> dict[str, Any]:
-    """The values of settle.sql."""
-    lease, outcome = settlement.lease, settlement.outcome
-    status = TRANSITIONS[JobStatus.RUNNING][outcome.move]
-    return {
-        "id": lease.id,
-        "token": lease.token,
-        "status": status.value,
-        "given_back": int(outcome.move is Move.SNOOZE),
-        "run_at": now + outcome.delay if status is JobStatus.SCHEDULED else None,
-        "result": outcome.result,
-        "error": text_of(outcome.error),
-        "progress": text_of(outcome.progress),
-        "finished_at": now if status in FINISHED else None,
-        "now": now,
-        "kept": KEPT_HISTORY,
-    }

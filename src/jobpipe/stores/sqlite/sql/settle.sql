@@ -1,21 +1,31 @@
+-- :settlements is a JSON array of the arrays that rows.settled_row makes.
 UPDATE jobs SET
-    status = CASE is_cancelling WHEN 1 THEN 'cancelled' ELSE :status END,
-    attempts = attempts - :given_back,
-    runs = runs - :given_back,
-    run_at = CASE is_cancelling WHEN 1 THEN run_at ELSE coalesce(:run_at, run_at) END,
-    result = CASE is_cancelling WHEN 1 THEN NULL ELSE :result END,
+    status = CASE is_cancelling WHEN 1 THEN 'cancelled' ELSE told.status END,
+    attempts = attempts - told.given_back,
+    runs = runs - told.given_back,
+    run_at = CASE is_cancelling WHEN 1 THEN run_at ELSE coalesce(:now + told.delay, run_at) END,
+    result = CASE is_cancelling WHEN 1 THEN NULL ELSE told.result END,
     error = CASE
-        WHEN :given_back THEN error
-        WHEN is_cancelling AND :status NOT IN ('failed', 'scheduled') THEN NULL
-        ELSE :error
+        WHEN told.given_back THEN jobs.error
+        WHEN is_cancelling AND told.status NOT IN ('failed', 'scheduled') THEN NULL
+        ELSE told.error
     END,
-    progress = coalesce(:progress, progress),
-    finished_at = CASE is_cancelling WHEN 1 THEN :now ELSE :finished_at END,
-    history = CASE :given_back WHEN 1 THEN history ELSE json_insert(
+    progress = coalesce(told.progress, jobs.progress),
+    finished_at = CASE WHEN is_cancelling OR told.delay IS NULL THEN :now END,
+    history = CASE WHEN told.given_back THEN history ELSE json_insert(
         CASE json_array_length(history) >= :kept WHEN 1 THEN json_remove(history, '$[0]') ELSE history END,
         '$[#]',
-        json_object('number', runs, 'began_at', json(printf('%.6f', started_at)), 'ended_at', json(printf('%.6f', :now)), 'worker', worker, 'error', json(:error))
+        json_object(
+            'number', runs, 'began_at', json(printf('%.6f', started_at)), 'ended_at', json(printf('%.6f', :now)),
+            'worker', worker, 'error', json(told.error)
+        )
     ) END,
     lease_until = NULL,
     is_cancelling = 0
-WHERE id = :id AND token = :token AND status = 'running'
+FROM (
+    SELECT
+        value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS status, value ->> 3 AS given_back,
+        value ->> 4 AS delay, value ->> 5 AS error, value ->> 6 AS progress, value -> 7 AS result
+    FROM json_each(:settlements)
+) AS told
+WHERE jobs.id = told.id AND jobs.token = told.token AND jobs.status = 'running'

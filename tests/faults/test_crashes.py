@@ -1,0 +1,209 @@
+"""Processes that are killed: what was accepted is run, and each job has one outcome."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import socket
+import struct
+import time
+from contextlib import suppress
+from datetime import datetime
+
+import httpx
+import pytest
+
+from .programs import APP, Start, eventually, is_one_outcome
+
+LEASE = "0.5"
+
+ARMED = f"""{APP}
+import threading
+from contextlib import contextmanager
+from jobpipe.stores.sqlite import store
+from jobpipe.stores.sqlite.connection import Connections
+
+# Why not in the database: the file named after the point where to die is the trigger, and is used up.
+verb = threading.local()
+
+def reach(point):
+    try:
+        os.unlink(f"die-{{getattr(verb, 'name', None)}}-{{point}}")
+    except FileNotFoundError:
+        return
+    os.kill(os.getpid(), 9)
+
+def marked(name, call):
+    def run(*args, **kwargs):
+        verb.name = name
+        try:
+            reach("before")
+            answer = call(*args, **kwargs)
+            reach("after")
+            return answer
+        finally:
+            verb.name = None
+    return run
+
+for name in ("insert", "claim", "settle", "rescue"):
+    setattr(store.SqliteStore, name, marked(name, getattr(store.SqliteStore, name)))
+
+writing = Connections.writing
+
+@contextmanager
+def marked_writing(self):
+    with writing(self) as cursor:
+        yield cursor
+        reach("inside")
+
+Connections.writing = marked_writing
+"""
+
+
+@pytest.mark.parametrize("is_group", [False, True], ids=["the supervisor", "all processes"])
+def test_jobs_that_were_accepted_before_a_crash_run_once_after_it(start: Start, is_group: bool) -> None:
+    """Fault 10: killed between 202 and the run."""
+    service = start.serve("--workers", "0")
+    ids = [service.enqueue("mark", n) for n in range(30)]
+    batch = {"jobs": [{"id": f"b{n}", "type": "mark", "payload": n} for n in range(30)]}
+    assert service.http.post("/enqueue/batch", json=batch).status_code == 202
+    ids += [f"b{n}" for n in range(30)]
+    if is_group:
+        os.killpg(service.pid, signal.SIGKILL)
+    service.kill()
+
+    service = start.serve()
+    for job in service.all_done(ids):
+        assert (job["attempts"], len(job["history"])) == (1, 1)
+    assert sorted(id for id, _, _ in start.runs()) == sorted(ids)
+    assert service.get("/stats")["done"] == len(ids)
+
+
+def test_a_paused_queue_is_still_paused_after_a_crash_and_its_jobs_run_when_it_is_resumed(
+    start: Start,
+) -> None:
+    """Fault 10: what was said to the service is as durable as its jobs."""
+    service = start.serve()
+    service.post("/queues/default/pause")
+    ids = [service.enqueue("mark", n) for n in range(5)]
+    service.kill_child()
+    assert service.get(f"/jobs/{ids[0]}/explain")["reason"] == "paused"
+    service.post("/queues/default/resume")
+    assert all(job["attempts"] == 1 for job in service.all_done(ids))
+
+
+def test_a_job_whose_process_is_killed_runs_again(start: Start) -> None:
+    """Fault 9: within lease + poll, attempt 2, one final outcome."""
+    service = start.serve("--workers", "0", "--lease", LEASE)
+    worker = start.worker("--lease", LEASE)
+    id = service.enqueue("hold")
+    start.begun(id)
+    other = start.worker("--lease", LEASE)
+    killed_at = time.time()
+    worker.kill()
+    second = start.begun(id, attempt=2)
+    start.let_go()
+    job = service.finished(id)
+    assert (job["status"], job["attempts"], job["result"]) == ("done", 2, second)
+    assert second == other.child()
+    assert [run["number"] for run in job["history"]] == [1, 2]
+    lost, done = job["history"]
+    assert (lost["error"]["type"], lost["error"]["message"]) == ("WorkerLost", "worker lost")
+    assert done["error"] is None
+    assert job["error"] is None
+    wait = datetime.fromisoformat(done["began_at"]).timestamp() - killed_at
+    assert wait < float(LEASE) + 1.0 + 3.0  # the lease, the poll, and a machine that is busy
+
+
+def test_every_accepted_job_is_done_whenever_its_process_is_killed(start: Start) -> None:
+    """Fault 10: random points, under load."""
+    service = start.serve("--lease", LEASE)
+    chance = random.Random(10)
+    kills = set(chance.sample(range(10, 200), 4))
+    ids = [f"j{n}" for n in range(200)]
+    for n, id in enumerate(ids):
+        service.accept(id)
+        if n in kills:
+            service.kill_child()
+    jobs = service.all_done(ids)
+    assert all(map(is_one_outcome, jobs))
+    assert {id for id, _, _ in start.runs()} == set(ids)
+    stats = service.get("/stats")
+    assert (stats["done"], stats["queued"], stats["running"], stats["failed"]) == (200, 0, 0, 0)
+
+
+@pytest.mark.parametrize("verb", ["insert", "claim", "settle", "rescue"])
+def test_a_process_may_be_killed_at_every_point_of_a_verb(start: Start, verb: str) -> None:
+    """Fault 10: before, inside and after the transaction."""
+    (start.folder / "armed.py").write_text(ARMED)
+    service = start.serve("armed:pipe", "--lease", "0.3")
+    points = ["before", "inside", "after"]
+    for point in points:
+        trigger = start.folder / f"die-{verb}-{point}"
+        trigger.touch()
+        if verb == "rescue":
+            (start.folder / "die-settle-before").touch()  # leaves a job to be rescued
+        service.accept(point)
+        job = service.finished(point)
+        assert not trigger.exists()
+        assert job["status"] == "done"
+        assert is_one_outcome(job), job
+    assert service.output.count("was killed by SIGKILL") == (6 if verb == "rescue" else 3)
+    assert service.get("/stats")["done"] == len(points)
+
+
+@pytest.mark.parametrize("store", ["sqlite:///jobs.db", "memory://"])
+def test_an_enqueue_whose_answer_was_lost_is_sent_again_and_is_one_job(start: Start, store: str) -> None:
+    """Fault 12: the connection is cut before the answer is read."""
+    service = start.serve("--store", store)
+    ids = [f"j{n}" for n in range(20)]
+    for n, id in enumerate(ids):
+        body = b'{"id":"%s","type":"mark","payload":"%s"}' % (id.encode(), id.encode())
+        head = (
+            f"POST /enqueue HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n"
+        )
+        with socket.create_connection(("127.0.0.1", service.port), timeout=30) as connection:
+            connection.sendall(head.encode() + body)
+            if n % 2:  # the answer is on its way; else the request itself may be
+                connection.recv(1, socket.MSG_PEEK)
+            # Closed with a reset: nothing that was not sent yet will be.
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    for n, id in enumerate(ids):
+        answer = service.http.post("/enqueue", json={"id": id, "type": "mark", "payload": id})
+        assert answer.status_code in ((200,) if n % 2 else (200, 202)), answer.text
+    assert all(job["attempts"] == 1 for job in service.all_done(ids))
+    assert sorted(id for id, _, _ in start.runs()) == sorted(ids)
+
+
+def test_a_poison_job_fails_at_its_last_attempt_and_others_flow(start: Start) -> None:
+    """Fault 15."""
+    service = start.serve("--lease", LEASE)
+    first = [service.enqueue("mark", n) for n in range(10)]
+    poison = service.enqueue("poison")
+    second: list[str] = []
+    for n in range(10):
+        second.append(f"late{n}")
+        service.accept(second[-1])
+    job = service.finished(poison)
+    assert (job["status"], job["attempts"]) == ("failed", 2)
+    assert job["error"] == {"type": "WorkerLost", "message": "worker lost", "traceback": None}
+    assert len(start.runs(poison)) == 2
+    for done in [service.finished(id) for id in first + second]:
+        assert done["status"] == "done"
+        assert is_one_outcome(done)
+    assert service.get("/health") == {"status": "ok"}
+    assert service.output.count("ended with code 1; starting another") == 2
+
+
+def test_a_poison_job_in_memory_takes_the_jobs_with_it_but_not_the_service(start: Start) -> None:
+    """Fault 15, on memory://: what it held is gone with its process."""
+    service = start.serve("--store", "memory://")
+    first = service.child()
+    held = service.enqueue("mark", delay=60)
+    with suppress(httpx.TransportError):  # the answer may die with the process
+        service.enqueue("poison")
+    eventually(lambda: service.children() not in ([], [first]))
+    assert service.call("GET", f"/jobs/{held}").status_code == 404
+    assert service.finished(service.enqueue("mark", 1))["result"] == 1
