@@ -7,12 +7,27 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from . import asyncio_, delayed, memory, metrics, periodic, rates, sqlite, startup, threads
+from . import (
+    asyncio_,
+    delayed,
+    http,
+    memory,
+    metrics,
+    periodic,
+    pickup,
+    rates,
+    sqlite,
+    startup,
+    threads,
+    waiting,
+)
 from .harness import Case, measure
 from .report import Session, as_text, begin_session, write_json, write_markdown
 
 # Why in this order: what needs much memory comes last, when it can disturb nothing.
-GROUPS = (threads, asyncio_, metrics, rates, startup, sqlite, memory, periodic, delayed)
+LIBRARY = (threads, asyncio_, metrics, rates, startup, memory, periodic, delayed)
+SERVICE = (sqlite, pickup, http, waiting)
+GROUPS = (*LIBRARY, *SERVICE)
 """Each has `cases(quick)`; a new group of cases is one more module here."""
 FEWEST_REPEATS = 5
 QUICK_REPEATS = 3

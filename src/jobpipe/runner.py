@@ -119,8 +119,11 @@ class Runner:
         self._leave = [
             self._pipe.on_hint(self._nudge_from_anywhere),
             self._pipe.on_cancel(self._cancel_from_anywhere),
-            await self._pipe.courier.call(self._pipe.feed.listen, self._nudge_from_anywhere),
         ]
+        if self._store.capabilities.shared:  # what others put in, this process is not told otherwise
+            self._leave.append(
+                await self._pipe.courier.call(self._pipe.feed.listen, self._nudge_from_anywhere)
+            )
         self._claiming = self._loop.create_task(self._claim_jobs(), name="jobpipe-claims")
 
     async def stop(self, grace: float) -> None:
@@ -328,6 +331,8 @@ class Runner:
 
     def _failed(self, context: Context, envelope: Envelope[_Run], error: BaseException) -> Decision:
         run = envelope.payload
+        if run.is_gone:
+            return drop()
         if run.is_cancelling:
             outcome = Outcome(move=Move.CANCEL, progress=run.progress)
         else:

@@ -82,6 +82,7 @@ class _Supervisor:
         """When to start a child, and how many before it died quickly."""
         self._was_ready = False
         """Was any child ever?"""
+        self._is_announced = False
         self._code: int | None = None
         """The exit code, as soon as the end is decided; then no child is started any more."""
         self._is_stopping = False
@@ -199,11 +200,17 @@ class _Supervisor:
             self._heed_fault(child, message["fault"], message["code"])
         elif "ready" in message:
             child.is_ready = True
-            if not self._was_ready and self._terms is not None:
-                self._was_ready = True
-                logger.info("%s", self._terms.announcement)
+            self._was_ready = True
+            self._announce()
         elif self._code is None:
             self._give_sockets(child, message["settings"])
+
+    def _announce(self) -> None:
+        """Say so once, as soon as all are ready: who is told to come in must meet none that is not."""
+        is_complete = not self._starts and all(child.is_ready for child in self._children.values())
+        if is_complete and not self._is_announced and self._code is None and self._terms is not None:
+            self._is_announced = True
+            logger.info("%s", self._terms.announcement)
 
     def _give_sockets(self, child: _Child, settings: Mapping[str, Any]) -> None:
         if self._terms is None:

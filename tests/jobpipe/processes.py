@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from queue import Queue
+from queue import Empty, Queue
 
 _PATIENCE = 30.0
 
@@ -47,10 +47,13 @@ class Program:
 
     def line(self, pattern: str) -> re.Match[str]:
         """The next line that matches."""
-        while (line := self._lines.get(timeout=_PATIENCE)) is not None:
-            self.seen.append(line)
-            if found := re.search(pattern, line):
-                return found
+        try:
+            while (line := self._lines.get(timeout=_PATIENCE)) is not None:
+                self.seen.append(line)
+                if found := re.search(pattern, line):
+                    return found
+        except Empty:
+            pass
         raise AssertionError(f"no line matches {pattern!r}: {self.seen}")
 
     def kill(self, number: int) -> None:

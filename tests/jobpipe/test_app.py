@@ -83,8 +83,20 @@ def test_a_job_has_the_defaults_of_the_contract(on: On) -> None:
         receipt = await pipe.enqueue("echo")
         assert (receipt.status, receipt.is_new) == (JobStatus.QUEUED, True)
         job = await pipe.get(receipt.id)
-        assert (job.type, job.queue, job.payload, job.max_retries, job.priority) == ("echo", "default", None, 3, 0)
-        assert (job.attempts, job.deadline, job.error, job.progress, job.result) == (0, None, None, None, None)
+        assert (job.type, job.queue, job.payload, job.max_retries, job.priority) == (
+            "echo",
+            "default",
+            None,
+            3,
+            0,
+        )
+        assert (job.attempts, job.deadline, job.error, job.progress, job.result) == (
+            0,
+            None,
+            None,
+            None,
+            None,
+        )
         assert (job.started_at, job.finished_at, job.history) == (None, None, ())
         assert job.created_at.tzinfo is not None
         assert abs(datetime.now(UTC) - job.created_at) < timedelta(minutes=1)
@@ -95,7 +107,13 @@ def test_a_job_has_the_defaults_of_the_contract(on: On) -> None:
 def test_everything_the_caller_says_is_kept(on: On) -> None:
     async def scenario(pipe: Jobpipe) -> None:
         await pipe.enqueue(
-            "echo", {"a": [1, None]}, id="order-17", queue="mails", max_retries=0, priority=-1000, deadline=2.5
+            "echo",
+            {"a": [1, None]},
+            id="order-17",
+            queue="mails",
+            max_retries=0,
+            priority=-1000,
+            deadline=2.5,
         )
         job = await pipe.get("order-17")
         assert (job.payload, job.queue, job.max_retries) == ({"a": [1, None]}, "mails", 0)
@@ -122,7 +140,7 @@ def test_a_time_in_the_future_schedules_and_one_in_the_past_queues(on: On) -> No
         assert receipt.status is JobStatus.SCHEDULED
         assert (await pipe.get(receipt.id)).run_at == later
         assert (await pipe.enqueue("echo", run_at=later - timedelta(days=50_000))).status is JobStatus.QUEUED
-        with pytest.raises(BadInputError, match="^run_at"):
+        with pytest.raises(BadInputError, match=r"^run_at"):
             await pipe.enqueue("echo", run_at=datetime(2100, 1, 2))
 
     on(scenario)
@@ -149,7 +167,9 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("field", "given"), WRONG, ids=lambda each: ascii(each)[:40].partition(" at 0x")[0])
-def test_a_wrong_value_is_refused_by_field_and_nothing_is_put_in(on: On, field: str, given: dict[str, Any]) -> None:
+def test_a_wrong_value_is_refused_by_field_and_nothing_is_put_in(
+    on: On, field: str, given: dict[str, Any]
+) -> None:
     async def scenario(pipe: Jobpipe) -> None:
         arguments = {"type": "echo"} | given
         with pytest.raises(BadInputError) as caught:
@@ -255,7 +275,11 @@ def test_a_batch_is_put_in_whole_and_answered_in_order(on: On) -> None:
     async def scenario(pipe: Jobpipe) -> None:
         await pipe.enqueue("echo", id="b")
         receipts = await pipe.enqueue_many(JobRequest(id=id) for id in "abc")
-        assert [(receipt.id, receipt.is_new) for receipt in receipts] == [("a", True), ("b", False), ("c", True)]
+        assert [(receipt.id, receipt.is_new) for receipt in receipts] == [
+            ("a", True),
+            ("b", False),
+            ("c", True),
+        ]
         assert await pipe.enqueue_many([]) == []
         assert pipe.enqueue_many_sync([]) == []
         assert [receipt.id for receipt in pipe.enqueue_many_sync([JobRequest(id="d")])] == ["d"]
@@ -380,7 +404,9 @@ def test_a_job_is_there_if_and_when_the_callers_transaction_commits(
     run(scenario())
 
 
-def test_a_refused_job_leaves_the_callers_transaction_as_it_was(sqlite_url: str, away_from_home: Path) -> None:
+def test_a_refused_job_leaves_the_callers_transaction_as_it_was(
+    sqlite_url: str, away_from_home: Path
+) -> None:
     async def scenario() -> None:
         async with Jobpipe(sqlite_url, queue_size=1) as pipe:
             await pipe.enqueue("echo", 1, id="taken")
@@ -405,7 +431,9 @@ def test_a_foreign_connection_is_refused(sqlite_url: str, away_from_home: Path) 
         async with Jobpipe(sqlite_url) as pipe:
             for path in (":memory:", str(away_from_home / "other.db")):
                 with closing(sqlite3.connect(path)) as foreign:
-                    with pytest.raises(BadInputError, match="^connection must be one to the store's own file"):
+                    with pytest.raises(
+                        BadInputError, match=r"^connection must be one to the store's own file"
+                    ):
                         await pipe.enqueue("echo", connection=foreign)
                     assert not foreign.in_transaction
             for wrong in (object(), "connection", 5):
@@ -417,9 +445,13 @@ def test_a_foreign_connection_is_refused(sqlite_url: str, away_from_home: Path) 
 
 
 def test_memory_has_no_transactions(away_from_home: Path) -> None:
-    with closing(Jobpipe("memory://")) as pipe, closing(sqlite3.connect(":memory:")) as own:
-        with pytest.raises(BadInputError, match="^connection"):
-            pipe.enqueue_sync("echo", connection=own)
+    own = sqlite3.connect(":memory:")
+    with (
+        closing(own),
+        closing(Jobpipe("memory://")) as pipe,
+        pytest.raises(BadInputError, match=r"^connection"),
+    ):
+        pipe.enqueue_sync("echo", connection=own)
 
 
 # Looking
@@ -509,7 +541,8 @@ def test_the_queues_are_told_by_name(on: On) -> None:
         await pipe.enqueue("echo", queue="a")
         await pipe.pause("empty")
         found = [
-            (info.name, info.paused, info.scheduled, info.queued, info.running) for info in await pipe.queues()
+            (info.name, info.paused, info.scheduled, info.queued, info.running)
+            for info in await pipe.queues()
         ]
         assert found == [
             ("a", False, 1, 1, 0),
@@ -628,7 +661,12 @@ def test_only_failed_and_cancelled_jobs_can_be_retried(on: On) -> None:
         for status in JobStatus:
             if status in (JobStatus.FAILED, JobStatus.CANCELLED):
                 job = await pipe.retry(status)
-                assert (job.status, job.attempts, job.error, job.finished_at) == (JobStatus.QUEUED, 0, None, None)
+                assert (job.status, job.attempts, job.error, job.finished_at) == (
+                    JobStatus.QUEUED,
+                    0,
+                    None,
+                    None,
+                )
             else:
                 with pytest.raises(WrongStatusError) as caught:
                     await pipe.retry(status)
@@ -693,9 +731,9 @@ def test_more_than_a_page_is_cancelled_and_retried(on: On, monkeypatch: pytest.M
 def test_a_wrong_filter_is_refused(on: On) -> None:
     async def scenario(pipe: Jobpipe) -> None:
         for call in (pipe.cancel_many, pipe.retry_many):
-            with pytest.raises(BadInputError, match="^status"):
+            with pytest.raises(BadInputError, match=r"^status"):
                 await call(status="waiting")
-            with pytest.raises(BadInputError, match="^queue"):
+            with pytest.raises(BadInputError, match=r"^queue"):
                 await call(queue="a b")
 
     on(scenario)
@@ -727,7 +765,7 @@ def test_a_queue_without_jobs_can_be_paused_and_resumed(on: On) -> None:
             info = await pipe.resume("empty")
             assert (info.name, info.paused) == ("empty", False)
         for call in (pipe.pause, pipe.resume):
-            with pytest.raises(BadInputError, match="^queue"):
+            with pytest.raises(BadInputError, match=r"^queue"):
                 await call("a b")
 
     on(scenario)
@@ -763,7 +801,9 @@ def test_every_reason_is_given(on: On) -> None:
 # Settings
 
 
-def test_the_constructor_sets_and_the_environment_wins(away_from_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_constructor_sets_and_the_environment_wins(
+    away_from_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert Jobpipe().settings.store == "sqlite:///jobpipe.db"
     assert Jobpipe("memory://", workers=9).settings.workers == 9
     monkeypatch.setenv("JOBPIPE_STORE", "sqlite:///env.db")
@@ -785,14 +825,14 @@ def test_an_env_file_wins_over_the_constructor_and_a_flag_over_everything(
 
 
 def test_a_wrong_setting_is_named(away_from_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(SettingsError, match="^colour is not a setting"):
+    with pytest.raises(SettingsError, match=r"^colour is not a setting"):
         _ = Jobpipe("memory://", colour="red").settings
-    with pytest.raises(SettingsError, match="^workers must be"):
+    with pytest.raises(SettingsError, match=r"^workers must be"):
         _ = Jobpipe("memory://", workers=-1).settings
-    with pytest.raises(SettingsError, match="^JOBPIPE_STORE"):
+    with pytest.raises(SettingsError, match=r"^JOBPIPE_STORE"):
         _ = Jobpipe("nosuch://").store
     monkeypatch.setenv("QUEUE_SIZE", "many")
-    with pytest.raises(SettingsError, match="^QUEUE_SIZE must be"):
+    with pytest.raises(SettingsError, match=r"^QUEUE_SIZE must be"):
         Jobpipe("memory://").enqueue_sync("echo")
 
 

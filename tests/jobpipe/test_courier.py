@@ -52,7 +52,6 @@ def courier(store: Slow) -> Iterator[Courier]:
         yield courier
 
 
-
 def test_what_comes_during_an_insert_goes_together_with_the_next(store: Slow, courier: Courier) -> None:
     async def scenario() -> None:
         first = asyncio.create_task(courier.insert([new_job("first")]))

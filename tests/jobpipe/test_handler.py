@@ -148,7 +148,7 @@ def test_an_annotation_with_bounds_is_kept(pipe: Jobpipe) -> None:
         return value
 
     assert share.decode(b"0.5") == 0.5
-    with pytest.raises(BadInputError, match="^payload .*<= 1"):
+    with pytest.raises(BadInputError, match=r"^payload .*<= 1"):
         share.encode(1.5)
 
 
@@ -173,7 +173,7 @@ def test_a_payload_that_does_not_fit_is_refused_where_it_is_put_in(
 
     async def scenario() -> None:
         async with pipe:
-            with pytest.raises(BadInputError, match=f"^{where} ") as caught:
+            with pytest.raises(BadInputError, match=rf"^{where} ") as caught:
                 await send.enqueue(payload)
             assert caught.value.field == where.replace("\\", "")
             assert (await pipe.stats()).queued == 0
@@ -210,7 +210,9 @@ class Opaque:
 def test_an_annotation_that_json_cannot_be_made_into_is_refused_at_the_definition(pipe: Jobpipe) -> None:
     def takes_a_set(value: dict[tuple[int, ...], Point] | dict[str, Mail]) -> None: ...
 
-    with pytest.raises(BadInputError, match="^the payload of 'takes_a_set' has a type that is not supported"):
+    with pytest.raises(
+        BadInputError, match=r"^the payload of 'takes_a_set' has a type that is not supported"
+    ):
         pipe.job(takes_a_set)
     assert "takes_a_set" not in pipe.types
 
@@ -221,7 +223,7 @@ def test_a_class_that_json_cannot_be_made_into_is_refused_at_the_definition(pipe
         def takes(value: Any) -> None: ...
 
         takes.__annotations__["value"] = annotation
-        with pytest.raises(BadInputError, match="^the payload of 'takes' has a type that is not supported"):
+        with pytest.raises(BadInputError, match=r"^the payload of 'takes' has a type that is not supported"):
             pipe.job(takes)
 
 

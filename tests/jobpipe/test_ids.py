@@ -72,10 +72,10 @@ WRONG: list[Any] = [
 
 @pytest.mark.parametrize("value", WRONG, ids=ascii)
 def test_anything_else_is_refused_by_field(value: Any) -> None:
-    with pytest.raises(BadInputError, match="^queue must be 1 to 100 characters") as caught:
+    with pytest.raises(BadInputError, match=r"^queue must be 1 to 100 characters") as caught:
         check_name("queue", value)
     assert caught.value.field == "queue"
-    with pytest.raises(BadInputError, match="^id must be 1 to 200 characters"):
+    with pytest.raises(BadInputError, match=r"^id must be 1 to 200 characters"):
         check_id(value)
 
 

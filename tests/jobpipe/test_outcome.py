@@ -42,7 +42,9 @@ def test_an_error_is_retried_after_the_back_off_while_a_retry_is_left() -> None:
     found = [follow(ValueError("no"), attempts) for attempts in (1, 2, 3, 4)]
     assert [each.move for each in found] == [Move.RETRY, Move.RETRY, Move.RETRY, Move.FAIL]
     assert [each.delay for each in found] == [1, 2, 4, 0]
-    assert all(each.error and each.error.type == "ValueError" and each.error.message == "no" for each in found)
+    assert all(
+        each.error and each.error.type == "ValueError" and each.error.message == "no" for each in found
+    )
 
 
 def test_without_retries_the_first_error_is_the_last() -> None:

@@ -41,10 +41,9 @@ def test_parse_reads_what_the_standard_library_writes(value: Any) -> None:
 def test_any_bytes_are_json_or_refused_and_nothing_else(body: bytes) -> None:
     try:
         value = parse(body)
-    except BadJsonError as error:
-        assert "\n" not in str(error)
-    else:
-        assert value == stdlib.loads(body)
+    except BadJsonError:
+        return
+    assert value == stdlib.loads(body)
 
 
 # NUL and lone surrogates
@@ -54,7 +53,7 @@ def test_any_bytes_are_json_or_refused_and_nothing_else(body: bytes) -> None:
 def test_nul_is_refused_in_values_and_keys(before: str, after: str) -> None:
     text = f"{before}\x00{after}"
     for value in (text, {text: 1}, [{"a": [text]}]):
-        with pytest.raises(BadInputError, match="^payload holds the character NUL"):
+        with pytest.raises(BadInputError, match=r"^payload holds the character NUL"):
             encode(value)
 
 
@@ -66,7 +65,10 @@ def test_a_backslash_before_u0000_is_no_nul(backslashes: int) -> None:
         encode("\\" * backslashes + "\x00")
 
 
-@pytest.mark.parametrize("surrogate", ["\ud800", "\udbff", "\udc00", "\udfff", "a\ud83d", "\udc00\ud800"])
+SURROGATES = ["\ud800", "\udbff", "\udc00", "\udfff", "a\ud83d", "\udc00\ud800"]
+
+
+@pytest.mark.parametrize("surrogate", SURROGATES, ids=ascii)
 def test_lone_surrogates_are_refused(surrogate: str) -> None:
     for value in (surrogate, {surrogate: 1}, {"a": [surrogate]}):
         with pytest.raises(BadInputError, match="lone surrogate") as caught:
@@ -91,7 +93,7 @@ def test_64_levels_are_taken_and_65_are_not(bracket: str) -> None:
     assert parse(encode(value)) == value
     with pytest.raises(BadJsonError, match="more than 64 levels"):
         parse(nested(65, bracket))
-    with pytest.raises(BadInputError, match="^payload has more than 64 levels"):
+    with pytest.raises(BadInputError, match=r"^payload has more than 64 levels"):
         encode([value])
 
 
@@ -122,7 +124,7 @@ def test_integers_are_exact_however_large(number: int) -> None:
 
 
 def test_an_integer_of_5000_digits_is_refused() -> None:
-    with pytest.raises(BadInputError, match="^payload cannot be written as JSON"):
+    with pytest.raises(BadInputError, match=r"^payload cannot be written as JSON"):
         encode({"a": 10**5_000})
 
 
@@ -152,7 +154,7 @@ class Reading:
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
 def test_nan_and_infinity_are_refused_rather_than_written_as_null(number: float) -> None:
     for value in (number, [None, number], {"a": {"b": number}}, Reading(number), (number,)):
-        with pytest.raises(BadInputError, match="^payload holds NaN or infinity"):
+        with pytest.raises(BadInputError, match=r"^payload holds NaN or infinity"):
             encode(value)
 
 
@@ -183,7 +185,7 @@ def test_what_is_no_json_is_refused(body: bytes) -> None:
 
 @pytest.mark.parametrize("value", [object, 1j, {(1, 2): 3}, Ellipsis, len], ids=ascii)
 def test_what_cannot_be_json_is_refused_by_field(value: Any) -> None:
-    with pytest.raises(BadInputError, match="^result cannot be written as JSON"):
+    with pytest.raises(BadInputError, match=r"^result cannot be written as JSON"):
         encode(value, "result")
 
 

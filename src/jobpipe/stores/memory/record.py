@@ -17,6 +17,7 @@ class Record:
     """A job, with what only the store knows of it."""
 
     new: NewJob
+    lane: Lane
     number: int
     """In the order of insertion."""
     status: JobStatus
@@ -101,3 +102,16 @@ class Heap:
 
     def __iter__(self) -> Iterator[Record]:
         return (entry[2] for entry in self._entries if entry[2].entry is entry)
+
+
+class Lane:
+    """The jobs of one type in one queue: those that are queued, and how many have, and ever had, each status."""
+
+    __slots__ = ("counts", "queue", "ready", "totals", "type")
+
+    def __init__(self, queue: str, type: str) -> None:
+        self.queue = queue
+        self.type = type
+        self.ready = Heap()
+        self.counts = dict.fromkeys(JobStatus, 0)
+        self.totals = dict.fromkeys(JobStatus, 0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from collections import Counter, OrderedDict, deque
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from heapq import heapify, heappop, heapreplace
@@ -52,7 +52,7 @@ from ..base import (
     Tally,
     WorkerInfo,
 )
-from .record import Heap, Record
+from .record import Heap, Lane, Record
 
 KEPT_EVENTS = 1_000
 WORKER_LOST = JobError(type="WorkerLost", message="worker lost")
@@ -78,14 +78,13 @@ class MemoryStore:
         """By number; the pruned are dropped when they are half of it."""
         self._numbers = count(1)
         self._scheduled = Heap()
-        self._lanes: dict[str, dict[str, Heap]] = {}
-        """Queued jobs by type and queue; no lane is empty."""
+        self._lanes: dict[str, dict[str, Lane]] = {}
+        """By type and queue."""
         self._running: dict[str, Record] = {}
         self._finished: OrderedDict[str, Record] = OrderedDict()
         """In the order in which they finished."""
-        self._waiting: Counter[str] = Counter()
-        self._now_in: Counter[tuple[str, str, JobStatus]] = Counter()
-        self._ever_in: Counter[tuple[str, str, JobStatus]] = Counter()
+        self._waiting: defaultdict[str, int] = defaultdict(int)
+        """How many jobs wait, by queue."""
         self._paused: set[str] = set()
         self._events: deque[JobEvent] = deque(maxlen=KEPT_EVENTS)
         self._last_event = 0
@@ -113,21 +112,14 @@ class MemoryStore:
         self._enter(record)
 
     def _leave(self, record: Record) -> None:
-        new, status = record.new, record.status
-        self._now_in[new.queue, new.type, status] -= 1
+        new, status, lane = record.new, record.status, record.lane
+        lane.counts[status] -= 1
         if status in WAITING:
             self._waiting[new.queue] -= 1
-            if not self._waiting[new.queue]:
-                del self._waiting[new.queue]
         if status is JobStatus.SCHEDULED:
             self._scheduled.discard(record)
         elif status is JobStatus.QUEUED:
-            lanes = self._lanes[new.type]
-            lanes[new.queue].discard(record)
-            if not lanes[new.queue].live:
-                del lanes[new.queue]
-                if not lanes:
-                    del self._lanes[new.type]
+            lane.ready.discard(record)
         elif status is JobStatus.RUNNING:
             del self._running[new.id]
             record.token = None
@@ -135,16 +127,15 @@ class MemoryStore:
             del self._finished[new.id]
 
     def _enter(self, record: Record) -> None:
-        new, status = record.new, record.status
-        self._now_in[new.queue, new.type, status] += 1
-        self._ever_in[new.queue, new.type, status] += 1
+        new, status, lane = record.new, record.status, record.lane
+        lane.counts[status] += 1
+        lane.totals[status] += 1
         if status in WAITING:
             self._waiting[new.queue] += 1
         if status is JobStatus.SCHEDULED:
             self._scheduled.push(record, (record.run_at, record.number))
         elif status is JobStatus.QUEUED:
-            lanes = self._lanes.setdefault(new.type, {})
-            lanes.setdefault(new.queue, Heap()).push(record, record.precedence())
+            lane.ready.push(record, record.precedence())
         elif status is JobStatus.RUNNING:
             self._running[new.id] = record
         else:
@@ -176,20 +167,22 @@ class MemoryStore:
     def _insert(
         self, batch: Sequence[NewJob], capacity: int, now: float
     ) -> list[Receipt] | JobConflictError | QueueFullError:
-        seen: set[str] = set()
-        for new in batch:
-            if new.id in seen:
-                return JobConflictError(new.id, "is twice in the batch")
-            seen.add(new.id)
+        needed: defaultdict[str, int] = defaultdict(int)
+        if len(batch) > 1:
+            seen: set[str] = set()
+            for new in batch:
+                if new.id in seen:
+                    return JobConflictError(new.id, "is twice in the batch")
+                seen.add(new.id)
         for new in batch:
             known = self._jobs.get(new.id)
-            if known and known.new.fingerprint != new.fingerprint:
+            if known is None:
+                needed[new.queue] += 1
+            elif known.new.fingerprint != new.fingerprint:
                 return JobConflictError(new.id)
-        needed = Counter(new.queue for new in batch if new.id not in self._jobs)
-        for queue, more in needed.items():
-            waiting = self._waiting.get(queue, 0)
-            if capacity and waiting + more > capacity:
-                return QueueFullError(queue, waiting=waiting, needed=more, capacity=capacity)
+        for queue, more in needed.items() if capacity else ():
+            if self._waiting[queue] + more > capacity:
+                return QueueFullError(queue, waiting=self._waiting[queue], needed=more, capacity=capacity)
         return [self._insert_one(new, now) for new in batch]
 
     def _insert_one(self, new: NewJob, now: float) -> Receipt:
@@ -198,11 +191,20 @@ class MemoryStore:
             return Receipt(new.id, known.status, False)
         run_at = now + new.delay if new.run_at is None else new.run_at
         status = JobStatus.QUEUED if run_at <= now else JobStatus.SCHEDULED
-        record = Record(new, next(self._numbers), status, run_at, now)
+        record = Record(new, self._lane(new.type, new.queue), next(self._numbers), status, run_at, now)
         self._jobs[new.id] = record
         self._order.append(record)
         self._enter(record)
         return Receipt(new.id, status, True)
+
+    def _lane(self, type: str, queue: str) -> Lane:
+        lanes = self._lanes.get(type)
+        if lanes is None:
+            lanes = self._lanes[type] = {}
+        lane = lanes.get(queue)
+        if lane is None:
+            lane = lanes[queue] = Lane(queue, type)
+        return lane
 
     def insert_in(
         self, connection: Any, batch: Sequence[NewJob], *, capacity: int = 0
@@ -214,10 +216,10 @@ class MemoryStore:
         claims: list[Claim] = []
         with self._step() as now:
             lanes = [
-                heap
+                lane.ready
                 for type in set(types)
-                for queue, heap in self._lanes.get(type, {}).items()
-                if queue not in self._paused
+                for queue, lane in self._lanes.get(type, {}).items()
+                if lane.ready.live and queue not in self._paused
             ]
             heads = [(record.precedence(), heap, record) for heap in lanes if (record := heap.first())]
             heapify(
@@ -415,7 +417,13 @@ class MemoryStore:
 
     def counts(self) -> Counts:
         with self._step():
-            tallies = [Tally(*key, self._now_in[key], total) for key, total in self._ever_in.items()]
+            tallies = [
+                Tally(lane.queue, lane.type, status, lane.counts[status], total)
+                for lanes in self._lanes.values()
+                for lane in lanes.values()
+                for status, total in lane.totals.items()
+                if total
+            ]
             return Counts(tallies, frozenset(self._paused))
 
     def ahead(self, id: str) -> int:
@@ -425,7 +433,7 @@ class MemoryStore:
                 return 0
             own = record.precedence()
             lanes = [lanes[record.new.queue] for lanes in self._lanes.values() if record.new.queue in lanes]
-            return sum(other.precedence() < own for lane in lanes for other in lane)
+            return sum(other.precedence() < own for lane in lanes for other in lane.ready)
 
     def events(self, after: int, limit: int) -> list[JobEvent]:
         with self._step():

@@ -20,7 +20,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from ...errors import BadInputError, SettingsError, StoreRefusedError
+from ...errors import BadInputError, SettingsError, StoreAwayError, StoreRefusedError
 from ...job import KEPT_HISTORY, TRANSITIONS, Job, JobError, JobStatus, Move, Progress
 from ..base import (
     Capabilities,
@@ -132,8 +132,11 @@ class SqliteStore:
         with self._connections.reading() as cursor:
             (is_due,) = cursor.execute(sql("is_due"), (self._clock(),)).fetchone()
             if is_due:
-                with self._writing():
-                    pass
+                try:
+                    with self._writing():
+                        pass
+                except StoreAwayError:
+                    pass  # Why: a full disk can still be read; then what came due is shown as scheduled
             yield cursor
 
     def _come_due(self, cursor: sqlite3.Cursor, now: float) -> None:
