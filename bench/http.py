@@ -23,7 +23,8 @@ from .harness import Case, Goal, expect
 
 _ROOT = Path(__file__).parents[1]
 _CONNECTIONS = 64
-_WARM_UP = 0.3  # seconds
+_WARM_UP = 0.2  # seconds after each connection has had an answer
+_PATIENCE = 30.0  # seconds for that
 _BODY = b'{"type":"noop","payload":{"user":12345,"name":"somebody","tags":["a","b"]}}'
 _REQUEST = (
     b"POST /enqueue HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Type: application/json\r\n"
@@ -74,6 +75,7 @@ class _Client(asyncio.Protocol):
         self._is_begun = False  # the answer: its head has come
         self._transport: asyncio.Transport | None = None
         self.answers = 0
+        self.is_answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.wrong = b""
         """The first answer that was not 202."""
 
@@ -86,8 +88,12 @@ class _Client(asyncio.Protocol):
             if not data.startswith(b"HTTP/1.1 202"):
                 self.wrong = self.wrong or data
             self._is_begun = True
-        if data.endswith(b"}"):  # Why that is the end: the answer is one flat JSON object, and no head ends so
+        if data.endswith(
+            b"}"
+        ):  # Why that is the end: the answer is one flat JSON object, and no head ends so
             self._is_begun = False
+            if not self.answers:
+                self.is_answered.set_result(None)
             self.answers += 1
             if self._transport is not None:
                 self._transport.write(self._request)
@@ -109,13 +115,15 @@ async def _load(port: int, seconds: float) -> float:
     for _ in range(_CONNECTIONS):
         _, client = await loop.create_connection(lambda: _Client(request), "127.0.0.1", port)
         clients.append(client)
+    async with asyncio.timeout(_PATIENCE):
+        await asyncio.gather(*(client.is_answered for client in clients))
     await asyncio.sleep(_WARM_UP)
     before, began = sum(client.answers for client in clients), perf_counter()
     await asyncio.sleep(seconds)
     answers, took = sum(client.answers for client in clients) - before, perf_counter() - began
     for client in clients:
         client.close()
-    wrong = [client.wrong for client in clients if client.wrong or not client.answers]
+    wrong = [client.wrong for client in clients if client.wrong]
     expect(_CONNECTIONS - len(wrong), _CONNECTIONS, f"connections that were answered well ({wrong[:1]})")
     return answers / took
 

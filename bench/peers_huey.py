@@ -42,9 +42,7 @@ class HueyQueue:
     def put_many(self, payloads: Iterable[Any]) -> None:
         """Enqueue in one transaction. huey itself has only a commit a task, which takes ten times as long."""
         storage = self._huey.storage
-        rows = [
-            (storage.name, self._huey.serialize_task(self._task(payload)), 0.0) for payload in payloads
-        ]
+        rows = [(storage.name, self._huey.serialize_task(self._task(payload)), 0.0) for payload in payloads]
         with storage.db(commit=True) as cursor:
             cursor.executemany("insert into task (queue, data, priority) values (?, ?, ?)", rows)
 

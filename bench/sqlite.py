@@ -103,8 +103,10 @@ async def _process_all(path: Path, n: int) -> float:
         began = perf_counter()
         await _enqueue_all(pipe, n)
         await have_run.wait()
-        while (stats := await pipe.stats()).queued or stats.running:
+        stats = await pipe.stats()
+        while stats.queued or stats.running:
             await asyncio.sleep(_LOOK)
+            stats = await pipe.stats()
         took = perf_counter() - began
     expect(stats.done, n, "jobs done")
     return n / took
@@ -200,7 +202,7 @@ def _litequeue_enqueued(path: Path, n: int) -> float:
 
 
 def _litequeue(path: Path) -> Any:
-    from litequeue import LiteQueue
+    from litequeue import LiteQueue  # type: ignore[import-untyped]
 
     return LiteQueue(path)
 

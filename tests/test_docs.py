@@ -1,19 +1,32 @@
 """The documentation holds: its snippets run, its links lead somewhere, and it names everything public.
 
-Run as a program, it renews the state diagram in docs/explanation.md.
+Run as a program, it renews what is made from the code: the diagrams, and the table of settings.
 """
 
 from __future__ import annotations
 
 import inspect
+import os
 import re
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import NamedTuple
 
 import pytest
+from msgspec.structs import fields as fields_of
 
+import jobpipe
+import jobpipe.testing
 import rate_envelope_queue
+from jobpipe import CurrentJob, Job, Jobpipe, JobRequest, JobStatus, JobType, Settings
+from jobpipe import job as jobs
+from jobpipe.settings import flag_of
+from jobpipe.stores.base import Capabilities, Receipt, Store, WorkerInfo
+from jobpipe.web.app import make_app
+from jobpipe.web.problems import KINDS
 from rate_envelope_queue import (
     AsyncRateEnvelopeQueue,
     Context,
@@ -28,16 +41,23 @@ from rate_envelope_queue import (
 )
 from rate_envelope_queue.core.lifecycle import TRANSITIONS, QueueState
 
+from .console import commands_of, file_of, is_shown, terminal
+
 ROOT = Path(__file__).parent.parent
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *DOCS]
 REFERENCE = ROOT / "docs" / "reference.md"
 EXPLANATION = ROOT / "docs" / "explanation.md"
+SERVICE = ROOT / "docs" / "jobpipe"
+SERVICE_PAGES = [ROOT / "README.md", *sorted(SERVICE.glob("*.md"))]
 
 _FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
 _HEADING = re.compile(r"^#+ +(?P<title>.+)$", re.MULTILINE)
-_DIAGRAM = re.compile(r"(?<=-->\n```mermaid\n).*?(?=```\n<!-- /states -->)", re.DOTALL)
+_MADE = re.compile(
+    r"(?P<open><!-- (?P<name>\w+): [^\n]* -->\n)(?P<text>.*?)(?=<!-- /(?P=name) -->)", re.DOTALL
+)
+_OURS = re.compile(r"JOBPIPE_|WORKERS$|QUEUE_SIZE$")
 _INFOS = {"python", "python no-run", "console", "sh", "text", "mermaid"}
 
 
@@ -64,13 +84,73 @@ def snippets_of(page: Path) -> list[Snippet]:
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_snippets_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The Python of a page runs from top to bottom, in one namespace."""
-    monkeypatch.chdir(tmp_path)
-    namespace: dict[str, Any] = {"__name__": "snippets"}
+    leave_home(tmp_path, monkeypatch)
+    module = ModuleType("snippets")
+    monkeypatch.setitem(sys.modules, module.__name__, module)  # Why: annotations are looked up there
     for snippet in snippets_of(page):
-        if snippet.info == "python":
+        if snippet.info == "python" and not file_of(snippet.code):
             # Why the empty lines: a traceback then shows the line of the page.
-            code = compile("\n" * (snippet.line - 1) + snippet.code, str(page), "exec")
-            exec(code, namespace)
+            code = compile("\n" * (snippet.line - 1) + snippet.code, str(page), "exec", dont_inherit=True)
+            exec(code, module.__dict__)
+
+
+def leave_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Go where no file and no setting of the developer's own is."""
+    monkeypatch.chdir(folder)
+    for name in os.environ:
+        if _OURS.match(name):
+            monkeypatch.delenv(name)
+
+
+@pytest.mark.parametrize("page", SERVICE_PAGES, ids=name_of)
+def test_console_blocks_print_what_they_show(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commands of a page are run from top to bottom, in one folder, against a service that is started for it."""
+    leave_home(tmp_path, monkeypatch)
+    with terminal(tmp_path) as shell:
+        for snippet in snippets_of(page):
+            if name := file_of(snippet.code):
+                (tmp_path / name).write_text(snippet.code, encoding="utf-8")
+            elif snippet.info == "console":
+                for command in commands_of(snippet.code):
+                    try:
+                        shell.run(command)
+                    except AssertionError as error:
+                        raise AssertionError(
+                            f"{name_of(page)}:{snippet.line + command.line}: {error}"
+                        ) from None
+
+
+@pytest.mark.parametrize("page", SERVICE_PAGES, ids=name_of)
+def test_files_of_a_page_are_used_by_its_commands(page: Path) -> None:
+    """A file is not run as a snippet: some command has to do it."""
+    snippets = snippets_of(page)
+    texts = [
+        command.text for each in snippets if each.info == "console" for command in commands_of(each.code)
+    ]
+    files = [name for each in snippets if (name := file_of(each.code)) and name != ".env"]
+    assert [name for name in files if not any(Path(name).stem in text for text in texts)] == []
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "is_same"),
+    [
+        ('{"a": 1, "b": …}', '{"b":[2],"a":1}', True),
+        ('{"a": 1}', '{"a":1,"b":2}', False),
+        ('{"status": "done"}', '{"status":"failed"}', False),
+        ('{"at": "2026-01-01T00:00:00Z"}', '{"at":"2027-02-02T10:00:00.123456Z"}', True),
+        ('{"at": "2026-01-01T00:00:00Z"}', '{"at":null}', False),
+        ('{"jobs": […]}', '{"jobs":[1,2]}', True),
+        ('[1, {"a": "x…z"}]', '[1,{"a":"xyz"}]', True),
+        ("id  t1\nstatus  done", "id      t1\ntype  echo\nstatus  done", True),
+        ("status  done", "status  failed", False),
+        ("two\none", "one\ntwo", False),
+    ],
+)
+def test_what_is_shown_is_held_against_what_is_printed(shown: str, printed: str, is_same: bool) -> None:
+    """The runner of the console blocks can say no."""
+    assert is_shown(shown, printed) is is_same
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -136,26 +216,111 @@ def test_reference_names_everything_public(name: str) -> None:
     assert re.search(rf"`(?:\w+\.)?{name}\b|^[├└]── {name}\b", text, re.MULTILINE)
 
 
+def test_service_reference_names_everything_public() -> None:
+    """As code, alone or with its arguments: functions, classes, methods, fields and the verbs of a store."""
+    classes = (Jobpipe, JobType, CurrentJob, Store)
+    members = {name for owner in classes for name in dir(owner) if not name.startswith("_")} - _INTERNAL
+    values = (Job, JobRequest, Receipt, Capabilities, WorkerInfo, jobpipe.Stats, jobpipe.QueueInfo)
+    attributes = {field.name for value in values for field in fields_of(value)}
+    options = set(inspect.signature(Jobpipe.job).parameters) - {"self", "name"}
+    names = {*jobpipe.__all__, *jobpipe.testing.__all__, *members, *attributes, *options}
+    text = (SERVICE / "python.md").read_text(encoding="utf-8")
+    missing = [name for name in names if not re.search(rf"`(?:[@\w. ]*[. ])?{name}\b", text)]
+    assert sorted(missing) == []
+
+
+_INTERNAL = {
+    *("courier", "feed", "insert", "pace", "prepare", "prepare_many", "on_cancel", "on_hint"),  # of a pipe
+    *("encode", "decode", "run", "backoff", "defaults", "is_async"),  # of a job type
+}
+"""What the service itself uses of them."""
+
+
+def test_http_reference_has_every_call() -> None:
+    """A heading for each, so that it can be linked to."""
+    text = (SERVICE / "http.md").read_text(encoding="utf-8")
+    headings = " ".join(found["title"] for found in _HEADING.finditer(text))
+    with_calls = Jobpipe("memory://")
+    calls = [f"`{call.method} {call.path}`" for call in make_app(with_calls).calls]
+    with_calls.close()
+    assert [call for call in calls if call not in headings] == []
+
+
+def test_http_reference_has_every_problem() -> None:
+    """A row for each that a call can come to, with its status and its type."""
+    text = (SERVICE / "http.md").read_text(encoding="utf-8")
+    assert [kind for kind in KINDS.values() if f"| {kind.status} | `{kind.slug}` |" not in text] == []
+
+
+def test_http_reference_has_every_field() -> None:
+    """A row for each field of a job, and of a request."""
+    text = (SERVICE / "http.md").read_text(encoding="utf-8")
+    names = {field.name for value in (Job, JobRequest) for field in fields_of(value)}
+    assert [name for name in sorted(names) if f"| `{name}` |" not in text] == []
+
+
 def state_diagram() -> str:
-    """The transition table as a Mermaid diagram: one arrow for each pair of states, with all its events."""
-    arrows: dict[tuple[QueueState, QueueState], list[str]] = {}
-    for (before, event), after in TRANSITIONS.items():
-        arrows.setdefault((before, after), []).append(event.value)
-    lines = [
-        f"    {before.name} --> {after.name}: {', '.join(events)}"
-        for (before, after), events in arrows.items()
-    ]
-    return "\n".join(["stateDiagram-v2", f"    [*] --> {QueueState.INIT.name}", *lines, ""])
+    """The transition table of the library as a Mermaid diagram: one arrow for each pair of states, with all its events."""
+    return diagram(
+        [QueueState.INIT.name],
+        [(before.name, after.name, event.value) for (before, event), after in TRANSITIONS.items()],
+    )
 
 
-def test_state_diagram_is_that_of_the_code() -> None:
-    """The picture in the explanation is made from the transition table."""
-    shown = _DIAGRAM.findall(EXPLANATION.read_text(encoding="utf-8"))
-    assert shown == [state_diagram()], (
-        "docs/explanation.md shows other states: renew it with `.venv/bin/python tests/test_docs.py`"
+def job_diagram() -> str:
+    """The transition table of jobs, in the same way."""
+    return diagram(
+        [JobStatus.SCHEDULED, JobStatus.QUEUED],
+        [
+            (before, after, move)
+            for before, moves in jobs.TRANSITIONS.items()
+            for move, after in moves.items()
+        ],
+    )
+
+
+def diagram(first: list[str], table: list[tuple[str, str, str]]) -> str:
+    arrows: dict[tuple[str, str], list[str]] = {}
+    for before, after, event in table:
+        arrows.setdefault((before, after), []).append(event)
+    lines = [f"    {before} --> {after}: {', '.join(events)}" for (before, after), events in arrows.items()]
+    begins = [f"    [*] --> {state}" for state in first]
+    return "\n".join(["```mermaid", "stateDiagram-v2", *begins, *lines, "```", ""])
+
+
+def settings_table() -> str:
+    """A row for each setting, as the code knows it."""
+    rows = ["| setting | flag | default | value | meaning |", "|---|---|---|---|---|"]
+    for each in fields(Settings):
+        shown = f"`{each.default:g}`" if isinstance(each.default, float) else f"`{each.default}`"
+        default = "" if each.default in (None, ()) else shown
+        about = each.metadata
+        rows.append(
+            f"| `{about['env']}` | `{flag_of(each.name)}` | {default} | {about['read'].__doc__} | {about['help']} |"
+        )
+    return "\n".join([*rows, ""])
+
+
+MADE: Mapping[str, tuple[Path, Callable[[], str]]] = {
+    "states": (EXPLANATION, state_diagram),
+    "transitions": (SERVICE / "guarantees.md", job_diagram),
+    "settings": (SERVICE / "settings.md", settings_table),
+}
+"""What is made from the code: its name, the page that has it, and what makes it."""
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_what_is_made_from_the_code_is_that_of_the_code(name: str) -> None:
+    """The diagrams and the table of settings."""
+    page, make = MADE[name]
+    shown = [found["text"] for found in _MADE.finditer(page.read_text("utf-8")) if found["name"] == name]
+    assert shown == [make()], (
+        f"{name_of(page)} is out of date: `.venv/bin/python -m tests.test_docs` renews it"
     )
 
 
 if __name__ == "__main__":
-    text = EXPLANATION.read_text(encoding="utf-8")
-    EXPLANATION.write_text(_DIAGRAM.sub(lambda _: state_diagram(), text), encoding="utf-8")
+    for page, _ in MADE.values():
+        text = page.read_text(encoding="utf-8")
+        text = _MADE.sub(lambda found: found["open"] + MADE[found["name"]][1](), text)
+        page.write_text(text, encoding="utf-8")

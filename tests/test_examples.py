@@ -112,6 +112,23 @@ PRINTS: dict[str, list[str] | set[str]] = {
         "report on Mon 09:00, 07:00 UTC",
         "2 reports, the next at Tue 09:00",
     ],
+    "14_jobpipe.py": [
+        "order-17 once more: a new job? False",
+        "resize: cat.jpg is smaller, 100%",
+        "resize: dog.jpg is smaller, 100%",
+        "email: 'hello' to ada@example.org, at attempt 2",
+        "its first run: the mail server is away",
+        "tomorrow: scheduled",
+        "tomorrow: cancelled",
+        "done: 3, cancelled: 1",
+    ],
+    "15_jobpipe_transaction.py": [
+        "order 18 is rolled back: no stock",
+        "orders: [17]",
+        "job bill-17: there",
+        "job bill-18: not there",
+        "done: bill for order 17",
+    ],
 }
 """How the lines begin that an example has to print: a list in this order, a set in any; others may come between."""
 

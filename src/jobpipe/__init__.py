@@ -1,32 +1,36 @@
 """A background job service: jobs put in over HTTP, Python or the command line, run with retries, never lost."""
 
-from .app import JobPage, Jobpipe, QueueInfo, Stats
-from .current import CurrentJob, current_job
-from .errors import (
-    BadInputError,
-    Cancel,
-    JobConflictError,
-    JobNotFoundError,
-    JobpipeError,
-    LeaseLostError,
-    PayloadTooLargeError,
-    QueueFullError,
-    Retry,
-    SettingsError,
-    Snooze,
-    StoppingError,
-    StoreAwayError,
-    StoreError,
-    StoreRefusedError,
-    WrongStatusError,
-)
-from .explain import Explanation, Reason
-from .handler import JobType
-from .job import Attempt, Job, JobError, JobStatus, Progress
-from .request import JobRequest
-from .settings import Settings
-from .stores import open_store
-from .stores.base import Receipt
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .app import JobPage, Jobpipe, QueueInfo, Stats
+    from .current import CurrentJob, current_job
+    from .errors import (
+        BadInputError,
+        Cancel,
+        JobConflictError,
+        JobNotFoundError,
+        JobpipeError,
+        LeaseLostError,
+        PayloadTooLargeError,
+        QueueFullError,
+        Retry,
+        SettingsError,
+        Snooze,
+        StoppingError,
+        StoreAwayError,
+        StoreError,
+        StoreRefusedError,
+        WrongStatusError,
+    )
+    from .explain import Explanation, Reason
+    from .handler import JobType
+    from .job import Attempt, Job, JobError, JobStatus, Progress
+    from .request import JobRequest
+    from .settings import Settings
+    from .stores import open_store
+    from .stores.base import Receipt
 
 __all__ = [
     "Attempt",
@@ -64,3 +68,58 @@ __all__ = [
     "current_job",
     "open_store",
 ]
+
+_MODULES = {
+    "app": (
+        "JobPage",
+        "Jobpipe",
+        "QueueInfo",
+        "Stats",
+    ),
+    "current": (
+        "CurrentJob",
+        "current_job",
+    ),
+    "errors": (
+        "BadInputError",
+        "Cancel",
+        "JobConflictError",
+        "JobNotFoundError",
+        "JobpipeError",
+        "LeaseLostError",
+        "PayloadTooLargeError",
+        "QueueFullError",
+        "Retry",
+        "SettingsError",
+        "Snooze",
+        "StoppingError",
+        "StoreAwayError",
+        "StoreError",
+        "StoreRefusedError",
+        "WrongStatusError",
+    ),
+    "explain": (
+        "Explanation",
+        "Reason",
+    ),
+    "handler": ("JobType",),
+    "job": (
+        "Attempt",
+        "Job",
+        "JobError",
+        "JobStatus",
+        "Progress",
+    ),
+    "request": ("JobRequest",),
+    "settings": ("Settings",),
+    "stores": ("open_store",),
+    "stores.base": ("Receipt",),
+}
+"""Where each public name is. Why not imported above: `jobpipe --help` needs none of them."""
+
+
+def __getattr__(name: str) -> object:
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(f".{module}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

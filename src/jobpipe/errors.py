@@ -3,7 +3,6 @@
 JobpipeError
   BadInputError(ValueError)            a value is wrong; `field` names it
     PayloadTooLargeError               the payload is longer than it may be
-  UnknownTypeError(LookupError)        no handler of that type in this process, where one is needed
   JobNotFoundError(LookupError)        no job has that id
   JobConflictError                     the id is taken by a job with other content
   WrongStatusError                     the job's status does not allow it
@@ -14,6 +13,7 @@ JobpipeError
     StoreAwayError                     it cannot be reached, or cannot write, for now
     StoreRefusedError                  it cannot keep the promises, or its schema is newer than the program
   SettingsError(ValueError)            a setting is wrong; `name` names it
+  AppBrokenError                       the user's module cannot be imported (see loading.py)
 Signal                                 raised by a handler to say what follows; no error
   Retry, Snooze, Cancel
 """
@@ -45,16 +45,6 @@ class PayloadTooLargeError(BadInputError):
             f"takes {size:,} bytes as JSON, {limit:,} are allowed: "
             "store the data elsewhere and send its address, or raise JOBPIPE_MAX_PAYLOAD",
         )
-
-
-class UnknownTypeError(JobpipeError, LookupError):
-    """This process has no handler for the type, and the call needs one."""
-
-    def __init__(self, type: str) -> None:
-        super().__init__(
-            f"no handler for the type {type!r} in this process: define one with @pipe.job({type!r})"
-        )
-        self.type = type
 
 
 class JobNotFoundError(JobpipeError, LookupError):

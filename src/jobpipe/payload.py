@@ -72,14 +72,14 @@ _decode = json.JSONDecoder(
     object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite, parse_int=_integer
 ).decode
 
-_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"?', re.DOTALL)
-_BRACKETS = re.compile(r"[\[\]{}]")
+_NEXT_BRACKET = re.compile(r'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+"?)*+([\[\]{}]|\Z)', re.DOTALL)
+"""Skips strings. Why possessive: with a way back, a long string takes a hundred times its size in memory."""
 
 
 def _check_depth(text: str) -> None:
     depth = 0
-    for bracket in _BRACKETS.findall(_STRINGS.sub("", text)):
-        depth += 1 if bracket in "[{" else -1
+    for found in _NEXT_BRACKET.finditer(text):
+        depth += 1 if found[1] in ("[", "{") else -1
         if depth > DEEPEST:
             raise BadJsonError(f"the body has more than {DEEPEST} levels")
 

@@ -114,7 +114,7 @@ def complaint(error: msgspec.ValidationError, value: Any, where: str = "") -> Ba
         if named:
             return BadInputError(".".join(filter(None, [field, named[1][:100] or "''"])), words)
     problem = problem[:1].lower() + problem[1:]
-    if "pattern" not in problem and "got" not in problem:
+    if "pattern" not in problem and "got" not in problem and "invalid enum" not in problem:
         problem += f", got {_shown(value, path)}"
     elif "pattern" in problem:
         problem = (

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from .errors import StoreAwayError
 from .lease import Keeper
 from .meters import Meters
 from .runner import Runner
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from .app import Jobpipe
 
 logger = logging.getLogger("jobpipe")
+
+_LOOK_AGAIN = 1.0
+"""Seconds between two attempts to reach a store that is away at the start."""
 
 
 class Service:
@@ -43,6 +48,23 @@ class Service:
         self._keeper = Keeper(self.pipe, self.runner)
         self._keeper.start()
         self.is_started = True
+
+    async def start_when_possible(self, stop: asyncio.Event) -> bool:
+        """Start as soon as the store is there; False if the stop came before."""
+        is_away = False
+        while not stop.is_set():
+            try:
+                await self.start()
+            except StoreAwayError as error:
+                if not is_away:
+                    logger.warning("the store is away, and waited for: %s", error)
+                is_away = True
+            else:
+                return True
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_AGAIN):
+                    await stop.wait()
+        return False
 
     async def is_ready(self) -> bool:
         """Started, not stopping, and the store answers?"""

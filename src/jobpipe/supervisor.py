@@ -65,7 +65,8 @@ def run(
 ) -> int:
     """Keep so many processes running `main` until a signal comes; the exit code.
 
-    `prepare` gets what the first child tells, and may refuse it with a JobpipeError.
+    `prepare` gets what the first child tells, and may refuse it with a JobpipeError. The program has nothing to
+    do but to end after it.
     """
     return _Supervisor(main, processes, prepare).run()
 
@@ -96,7 +97,9 @@ class _Supervisor:
             end.setblocking(False)
         self._selector.register(self._wake, selectors.EVENT_READ)
         # Why handlers that do nothing: only a signal that has one is written to the wake-up socket.
-        old = {number: signal.signal(number, lambda *_: None) for number in _SIGNALS}
+        # They stay: the program ends after this, and a late signal must not change how.
+        for number in _SIGNALS:
+            signal.signal(number, lambda *_: None)
         old_waker = signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
         try:
             while self._children or self._starts:
@@ -111,8 +114,6 @@ class _Supervisor:
             return self._code or 0
         finally:
             signal.set_wakeup_fd(old_waker)
-            for number, handler in old.items():
-                signal.signal(number, handler)
             self._let_go()
 
     def _patience(self) -> float | None:

@@ -71,7 +71,7 @@ async def poison():
 """
 
 
-def eventually(condition: Callable[[], T], what: object = "", limit: float = LIMIT) -> T:
+def eventually(condition: Callable[[], T | None], what: object = "", limit: float = LIMIT) -> T:
     """What the condition gives as soon as it is true."""
     until = time.monotonic() + limit
     while not (found := condition()):
@@ -188,7 +188,9 @@ class Program:
             return None if found.status_code == 503 and "not-ready" in found.text else found
 
         # Why in a tuple: a response with an error status is false.
-        return eventually(lambda: (found,) if (found := answer()) is not None else None, self.log.read_text)[0]
+        return eventually(lambda: (found,) if (found := answer()) is not None else None, self.log.read_text)[
+            0
+        ]
 
     def get(self, path: str) -> Any:
         answer = self.call("GET", path)
@@ -258,7 +260,7 @@ class Start:
     def serve(self, *arguments: str) -> Program:
         """A service that listens."""
         program = self("serve", *arguments)
-        assert program.url
+        assert program.http  # made here and not by the first to use it: there may be several threads
         return program
 
     def worker(self, *arguments: str) -> Program:

@@ -8,6 +8,7 @@ import signal
 import socket
 import struct
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime
 
@@ -116,16 +117,20 @@ def test_a_job_whose_process_is_killed_runs_again(start: Start) -> None:
     assert wait < float(LEASE) + 1.0 + 3.0  # the lease, the poll, and a machine that is busy
 
 
-def test_every_accepted_job_is_done_whenever_its_process_is_killed(start: Start) -> None:
-    """Fault 10: random points, under load."""
+def test_every_accepted_job_is_done_whenever_a_process_is_killed(start: Start) -> None:
+    """Fault 10: at random points, under load; the child three times, then the whole service."""
     service = start.serve("--lease", LEASE)
-    chance = random.Random(10)
-    kills = set(chance.sample(range(10, 200), 4))
     ids = [f"j{n}" for n in range(200)]
-    for n, id in enumerate(ids):
-        service.accept(id)
-        if n in kills:
+    moments = sorted(random.Random(10).sample(range(10, 150), 4))
+    with ThreadPoolExecutor(4) as senders:
+        sending = senders.map(service.accept, ids)
+        for moment in moments[:3]:
+            eventually(lambda moment=moment: len(start.runs()) >= moment)  # type: ignore[misc]
             service.kill_child()
+        eventually(lambda: len(start.runs()) >= moments[3])
+        service.kill()
+        service = start.serve("--lease", LEASE, "--port", str(service.port))
+        list(sending)  # all have their answer, and raise what they met
     jobs = service.all_done(ids)
     assert all(map(is_one_outcome, jobs))
     assert {id for id, _, _ in start.runs()} == set(ids)
@@ -142,9 +147,7 @@ def test_every_accepted_job_is_done_whenever_its_process_is_killed(start: Start)
         ("rescue", ["inside"]),
     ],
 )
-def test_a_process_may_be_killed_at_every_point_of_a_verb(
-    start: Start, verb: str, points: list[str]
-) -> None:
+def test_a_process_may_be_killed_at_every_point_of_a_verb(start: Start, verb: str, points: list[str]) -> None:
     """Fault 10: before, inside and after the transaction."""
     (start.folder / "armed.py").write_text(ARMED)
     service = start.serve("armed:pipe", "--lease", "0.3")

@@ -46,11 +46,12 @@ pipe.close()
 def put_in(start: Start, count: int) -> None:
     """So many jobs `j0`, `j1`, …, by a process of its own."""
     code = (
-        "from app import pipe\nfrom jobpipe.request import JobRequest\n"
-        "pipe.enqueue_many_sync(JobRequest(type='mark', id=f'j{n}', payload=n) for n in range(%d))\n"
-        "pipe.close()" % count
+        "import sys\nfrom app import pipe\nfrom jobpipe.request import JobRequest\n"
+        "numbers = range(int(sys.argv[1]))\n"
+        "pipe.enqueue_many_sync(JobRequest(type='mark', id=f'j{n}', payload=n) for n in numbers)\n"
+        "pipe.close()"
     )
-    assert start.command(script(code)).code() == 0
+    assert start.command(script(code, count)).code() == 0
 
 
 def assert_no_lock_was_met(start: Start) -> None:

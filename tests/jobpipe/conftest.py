@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from contextlib import AbstractContextManager
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,7 +12,6 @@ import pytest
 from jobpipe import Job, Jobpipe, JobStatus
 
 T = TypeVar("T")
-Raises = Callable[[str], AbstractContextManager[Any]]
 
 LIMIT = 30.0
 """Seconds until a test gives up; none takes nearly that long."""
@@ -33,16 +31,19 @@ async def finished(pipe: Jobpipe, id: str) -> Job:
 
 async def until(pipe: Jobpipe, id: str, *statuses: JobStatus) -> Job:
     """The job as soon as it has one of the statuses."""
+    return await seen(pipe, lambda: pipe.get(id), lambda job: job.status in statuses)
+
+
+async def seen(pipe: Jobpipe, look: Callable[[], Awaitable[T]], is_it: Callable[[T], object]) -> T:
+    """What a look finds, as soon as it is what is looked for; it looks again whenever something has changed."""
     changed = asyncio.Event()
     loop = asyncio.get_running_loop()
     leave = pipe.feed.listen(lambda: loop.call_soon_threadsafe(changed.set))
     try:
-        while True:
-            changed.clear()
-            job = await pipe.get(id)
-            if job.status in statuses:
-                return job
+        while not is_it(found := await look()):
             await changed.wait()
+            changed.clear()
+        return found
     finally:
         leave()
 

@@ -6,8 +6,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -229,16 +227,6 @@ def test_a_taken_port_is_waited_for_a_moment_and_then_refused() -> None:
 
 
 # Whole processes
-
-
-def test_help_is_quick_enough() -> None:
-    """The best of five: the machine may be busy."""
-    times = []
-    for _ in range(5):
-        began = time.perf_counter()
-        subprocess.run([sys.executable, "-m", "jobpipe", "--help"], check=True, capture_output=True)
-        times.append(time.perf_counter() - began)
-    assert min(times) < 1.0, "300 ms is the aim; a second is broken on any machine"
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from jobpipe import Job, Jobpipe, JobStatus, Progress, current_job
+from jobpipe import Job, Jobpipe, JobStatus, Progress, Stats, current_job
 from jobpipe.errors import StoreAwayError
 from jobpipe.lease import Keeper
 from jobpipe.stores.base import Lease, LeaseState, Rescued, WorkerInfo
@@ -21,7 +21,7 @@ from jobpipe.stores.memory import MemoryStore
 from jobpipe.stores.sqlite import SqliteStore
 from jobpipe.testing.tools import finish, take
 
-from .conftest import LIMIT, Gate, finished, run, until
+from .conftest import LIMIT, Gate, finished, run, seen, until
 
 LEASE = 0.3
 
@@ -111,7 +111,7 @@ def test_a_late_outcome_is_refused_and_the_others_result_stays(
             return "quick"
 
         with closing(store):
-            async with late, quick, late.running():
+            async with late, quick, late.running(workers=1):
                 await late.enqueue("work", id="x")
                 await gate.began.wait()
                 async with quick.running():
@@ -168,7 +168,7 @@ def test_a_worker_that_learns_that_its_lease_is_lost_breaks_the_run_off(
             return "other"
 
         with closing(store):
-            async with stalled, other, stalled.running():
+            async with stalled, other, stalled.running(workers=1):
                 await stalled.enqueue("work", id="x")
                 await gate.began.wait()
                 async with other.running():
@@ -262,8 +262,7 @@ def test_a_worker_tells_which_jobs_it_runs(url: str) -> None:
         async with pipe, pipe.running():
             await work.enqueue(id="x")
             await gate.began.wait()
-            while not (workers := await pipe.workers())[0].running:
-                await pipe.courier.call(threading.Event().wait, 0.01)
+            workers = await seen(pipe, pipe.workers, lambda workers: workers[0].running)
             assert workers[0].running == ("x",)
             gate.go.set()
             job = await finished(pipe, "x")
@@ -328,8 +327,7 @@ def test_finished_jobs_are_pruned_when_their_time_is_over(url: str) -> None:
             await pipe.cancel("old")
             await pipe.enqueue("echo", id="waiting", delay=3600)
             async with pipe.running(workers=0):
-                while len((await pipe.page()).jobs) > 1:
-                    await pipe.courier.call(threading.Event().wait, 0.01)
+                await seen(pipe, pipe.page, lambda page: len(page.jobs) == 1)
             assert [job.id for job in (await pipe.page()).jobs] == ["waiting"]
 
     run(scenario())
@@ -340,10 +338,13 @@ def test_the_pace_is_measured_while_it_runs(url: str) -> None:
         async with Jobpipe(url) as pipe, pipe.running():
             await pipe.enqueue("echo", id="x")
             await finished(pipe, "x")
-            while not (stats := await pipe.stats()).per_second["done"]:
+
+            async def one_more() -> Stats:
                 receipt = await pipe.enqueue("echo")
                 await finished(pipe, receipt.id)
-                await pipe.courier.call(threading.Event().wait, 0.05)
+                return await pipe.stats()
+
+            stats = await seen(pipe, one_more, lambda stats: stats.per_second["done"])
             assert stats.per_second["done"] > 0
 
     run(scenario())

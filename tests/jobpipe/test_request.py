@@ -55,7 +55,7 @@ def test_whatever_is_within_the_bounds_is_taken(priority: int, max_retries: int,
 WRONG: list[tuple[str, Any]] = [
     *[("id", value) for value in ("", "a b", "-a", "ä", 1, None, "a" * 201, True)],
     *[("type", value) for value in ("", "a/b", "a" * 101, None, 1)],
-    *[("queue", value) for value in ("", "a\x00", "a" * 101, None, [])],
+    *[("queue", value) for value in ("", "a\x00", "a" * 101, None, 5)],
     *[("max_retries", value) for value in (-1, 101, 1.5, "3", None, True, 2**70)],
     *[("priority", value) for value in (-1001, 1001, 0.5, "0", None, False)],
     *[("delay", value) for value in (-1, LONGEST_DELAY + 1, "1", None, True, float("nan"), float("inf"))],

@@ -27,7 +27,7 @@ from jobpipe.job import instant
 from jobpipe.stores.memory import MemoryStore
 from rate_envelope_queue import RateLimited, StopEnvelope, StopType
 
-from .conftest import LIMIT, Gate, finished, run, until
+from .conftest import LIMIT, Gate, finished, run, seen, until
 
 Scenario = Callable[[], Coroutine[Any, Any, None]]
 
@@ -577,8 +577,7 @@ def test_progress_is_seen_while_it_runs_and_kept_when_it_is_done(pipe: Jobpipe, 
         async with pipe, pipe.running():
             await pipe.enqueue("work", id="x")
             await until(pipe, "x", JobStatus.RUNNING)
-            while (job := await pipe.get("x")).progress is None:
-                await pipe.courier.call(threading.Event().wait, 0.005)
+            job = await seen(pipe, lambda: pipe.get("x"), lambda job: job.progress)
             assert job.progress == Progress(value=0.4, note="page 4")
             gate.go.set()
             go.set()

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import traceback
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..errors import JobpipeError, SettingsError, StoreAwayError, StoreRefusedError
+from ..errors import JobpipeError, SettingsError, StoreRefusedError
 from ..logs import setup_logging
 
 if TYPE_CHECKING:
     from ..app import Jobpipe
     from ..leash import Leash
-
-logger = logging.getLogger("jobpipe")
-_LOOK_AGAIN = 1.0
-"""Seconds after which a store that was away is tried again."""
 
 
 def run_child(leash: Leash, *, app: str | None, flags: Mapping[str, Any], is_web: bool) -> int:
@@ -61,30 +56,11 @@ async def work(pipe: Jobpipe, stop: asyncio.Event, on_ready: Callable[[], None])
     from ..service import Service
 
     service = Service(pipe)
-    if await _has_started(service.start, stop):
+    if await service.start_when_possible(stop):
         on_ready()
         await stop.wait()
         await service.stop()
     await service.close()
-
-
-async def _has_started(start: Callable[[], Coroutine[Any, Any, None]], stop: asyncio.Event) -> bool:
-    was_away = False
-    while not stop.is_set():
-        try:
-            await start()
-        except StoreAwayError as error:
-            if not was_away:
-                logger.warning("the store is away, waiting for it: %s", error)
-            was_away = True
-            try:
-                async with asyncio.timeout(_LOOK_AGAIN):
-                    await stop.wait()
-            except TimeoutError:
-                pass
-        else:
-            return True
-    return False
 
 
 def _settings_to_tell(pipe: Jobpipe) -> dict[str, Any]:

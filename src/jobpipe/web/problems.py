@@ -23,7 +23,6 @@ from ..errors import (
     StoppingError,
     StoreAwayError,
     StoreError,
-    UnknownTypeError,
     WrongStatusError,
 )
 from ..payload import BadJsonError
@@ -118,7 +117,6 @@ KINDS: Mapping[type[Exception], _Kind] = {
     PayloadTooLargeError: _Kind(413, "payload-too-large", "The payload is too large"),
     ContentTypeError: _Kind(415, "content-type", "Not sent as JSON"),
     BadInputError: _Kind(422, "bad-input", "A value is wrong"),
-    UnknownTypeError: _Kind(422, "unknown-type", "Unknown job type"),
     TooManyWrongTokensError: _Kind(429, "too-many-wrong-tokens", "Too many wrong tokens"),
     QueueFullError: _Kind(503, "queue-full", "The queue is full"),
     StoppingError: _Kind(503, "stopping", "The service is stopping"),

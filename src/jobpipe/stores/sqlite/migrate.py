@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 from ...errors import StoreRefusedError
-from .connection import transaction
+from .connection import PATIENCE, transaction
 from .statements import migrations
+
+
+def refuse_newer(path: Path) -> None:
+    """StoreRefusedError if the schema is newer than the program; the file is only read."""
+    # Why a connection of its own: the store's own kind would turn the file to WAL.
+    with closing(sqlite3.connect(path, timeout=PATIENCE)) as connection:
+        _check_version(_version(connection), migrations()[-1][0], path)
 
 
 def migrate(connection: sqlite3.Connection, path: Path) -> list[str]:

@@ -40,7 +40,7 @@ from ..base import (
 )
 from .connection import Connections, mapped_errors
 from .inserting import Answer, Batch, insert_all, insert_one
-from .migrate import migrate
+from .migrate import migrate, refuse_newer
 from .rows import claims_of, job_of, settled_row, text_of
 from .statements import sql
 from .watch import SqliteWatch
@@ -95,6 +95,8 @@ class SqliteStore:
     # Being there
 
     def migrate(self) -> list[str]:
+        with mapped_errors(self.path):
+            refuse_newer(self.path)
         connection = self._connections.open()
         try:
             with mapped_errors(self.path):
@@ -119,7 +121,7 @@ class SqliteStore:
     def _writing(self) -> Iterator[tuple[sqlite3.Cursor, float]]:
         """A cursor in a transaction, and what time it is; what came due by then is queued."""
         with self._connections.writing() as cursor:
-            now = self._clock()
+            now = round(self._clock(), 6)  # Why: read back from the history, it is the same microsecond
             self._come_due(cursor, now)
             yield cursor, now
             if self._changes >= _TRIM_AFTER:

@@ -1,0 +1,294 @@
+"""Who may import whom in the service, read from the source."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from functools import cache
+from graphlib import TopologicalSorter
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import jobpipe
+import rate_envelope_queue
+
+NAME = "jobpipe"
+LIBRARY = "rate_envelope_queue"
+ROOT = Path(jobpipe.__file__).parent
+LONGEST = 535
+
+OUTER = ("web", "cli")
+"""The packages that speak to the outside; only they, and what starts them, may need more than msgspec."""
+OF_OUTER = {"httptools", "prometheus_client", "rich", "starlette", "typer", "uvicorn", "uvloop"}
+LAYERS: tuple[frozenset[str], ...] = (
+    frozenset({"errors"}),
+    frozenset({"backoff", "ids", "job", "meters", "payload", "settings"}),
+    frozenset({"stores"}),
+    frozenset({"builtin", "courier", "current", "explain", "feed", "handler", "outcome", "pace", "request"}),
+    frozenset({"app"}),
+    frozenset({"lease", "runner"}),
+    frozenset({"service"}),
+    frozenset({"web"}),
+    frozenset({"cli"}),
+)
+"""Lowest first; a module may import those of its own layer and of the layers below, at any time."""
+RUNNING = {"lease", "runner", "service"}
+"""What a process that only enqueues needs nothing of."""
+
+
+class Import(NamedTuple):
+    """One import, by the full name of what is imported."""
+
+    module: str
+    names: tuple[str, ...]
+    """What is taken from it; none for a plain `import`."""
+    is_typing: bool
+    """Under `if TYPE_CHECKING:`?"""
+    is_late: bool
+    """In a function, and so not before it is called?"""
+
+
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
+
+
+PATHS = {module_name(path): path for path in sorted(ROOT.rglob("*.py"))}
+CORE = [name for name in PATHS if name.split(".")[0] not in (*OUTER, "testing", "__main__")]
+
+
+@cache
+def tree_of(module: str) -> ast.Module:
+    return ast.parse(PATHS[module].read_text(encoding="utf-8"))
+
+
+@cache
+def imports_of(module: str) -> tuple[Import, ...]:
+    return tuple(_imports(tree_of(module), module, is_typing=False, is_late=False))
+
+
+def _imports(node: ast.AST, module: str, *, is_typing: bool, is_late: bool) -> list[Import]:
+    if isinstance(node, ast.Import):
+        return [Import(alias.name, (), is_typing, is_late) for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        return [Import(origin, names, is_typing, is_late) for origin, names in _origins(node, module).items()]
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        is_late = True
+    if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+        is_typing = True
+    children = ast.iter_child_nodes(node)
+    return [
+        each for child in children for each in _imports(child, module, is_typing=is_typing, is_late=is_late)
+    ]
+
+
+def _origins(node: ast.ImportFrom, module: str) -> dict[str, tuple[str, ...]]:
+    """The full names of the modules that it imports from, and what it takes from each."""
+    here = [NAME, *module.split(".")]
+    base = here[: len(here) - node.level] if node.level else []
+    origin = ".".join([*base, *filter(None, [node.module])])
+    found: dict[str, tuple[str, ...]] = {}
+    for alias in node.names:
+        whole = f"{origin}.{alias.name}"
+        if whole.removeprefix(f"{NAME}.") in PATHS:
+            found[whole] = ()
+        else:
+            found[origin] = (*found.get(origin, ()), alias.name)
+    return found
+
+
+def own(name: str) -> str | None:
+    """The name within the package, or None if it is foreign."""
+    if name == NAME:
+        return "__init__"
+    if not name.startswith(f"{NAME}."):
+        return None
+    inner = name.removeprefix(f"{NAME}.")
+    return f"{inner}.__init__" if f"{inner}.__init__" in PATHS else inner
+
+
+def own_imports(module: str, *, typing: bool = True, late: bool = True) -> set[str]:
+    counted = [each for each in imports_of(module) if typing >= each.is_typing and late >= each.is_late]
+    return {name for each in counted if (name := own(each.module)) is not None}
+
+
+def foreign(module: str) -> set[str]:
+    """The first names of what it imports from outside the package and the standard library."""
+    names = {each.module.split(".")[0] for each in imports_of(module)}
+    return names - {NAME, LIBRARY} - sys.stdlib_module_names
+
+
+def family(module: str) -> str:
+    return module.split(".")[0]
+
+
+def layer(module: str) -> int | None:
+    return next((height for height, names in enumerate(LAYERS) if family(module) in names), None)
+
+
+def test_the_reader_sees_imports_of_every_kind() -> None:
+    """A reader that sees nothing would find nothing wrong."""
+    assert own_imports("__init__") >= {"app", "errors", "stores.__init__", "stores.base"}
+    assert "service" in own_imports("app")
+    assert "service" not in own_imports("app", late=False)
+    assert "app" in own_imports("runner")
+    assert "app" not in own_imports("runner", typing=False)
+    assert "errors" in own_imports("stores.sqlite.store"), "a grandparent: from ...errors"
+    assert "payload" in own_imports("app"), "a module: from . import payload"
+    assert any(LIBRARY in each.module and "Envelope" in each.names for each in imports_of("runner"))
+    assert "msgspec" in foreign("app")
+    assert "starlette" in {name for module in PATHS if module.startswith("web.") for name in foreign(module)}
+
+
+# Layers
+
+
+@pytest.mark.parametrize("module", [name for name in PATHS if layer(name) is not None])
+def test_a_module_imports_only_from_its_own_layer_and_those_below(module: str) -> None:
+    height = layer(module)
+    assert height is not None
+    above = {
+        name
+        for name in own_imports(module, typing=False, late=False)
+        if (other := layer(name)) is not None and other > height
+    }
+    assert not above
+
+
+@pytest.mark.parametrize("module", CORE)
+def test_the_core_knows_neither_the_web_nor_the_command_line_nor_the_tests(module: str) -> None:
+    assert not {family(name) for name in own_imports(module)} & {*OUTER, "testing"}
+
+
+@pytest.mark.parametrize("module", [name for name in PATHS if name.startswith("stores.")])
+def test_a_store_knows_jobs_and_errors_and_no_more(module: str) -> None:
+    assert {family(name) for name in own_imports(module)} <= {"stores", "job", "errors"}
+
+
+@pytest.mark.parametrize(
+    "module", [name for name in PATHS if name.startswith("stores.") and name.count(".") > 1]
+)
+def test_one_store_does_not_know_another(module: str) -> None:
+    package = ".".join(module.split(".")[:2])
+    others = {name for name in own_imports(module) if name.startswith("stores.") and name.count(".") > 1}
+    assert {name for name in others if not name.startswith(f"{package}.")} == set()
+
+
+@pytest.mark.parametrize("module", [name for name in PATHS if name.startswith("web.")])
+def test_the_web_does_not_know_the_command_line(module: str) -> None:
+    assert "cli" not in {family(name) for name in own_imports(module)}
+
+
+def test_who_only_enqueues_loads_nothing_of_what_runs_jobs() -> None:
+    loaded, todo = set[str](), ["app"]
+    while todo:
+        module = todo.pop()
+        if module not in loaded:
+            loaded.add(module)
+            todo += own_imports(module, typing=False, late=False)
+    assert "stores.base" in loaded
+    assert not loaded & RUNNING
+    assert not {family(module) for module in loaded} & {*OUTER, "testing"}
+
+
+def test_imports_go_round_in_no_circle() -> None:
+    graph = {module: own_imports(module, typing=False, late=False) - {module} for module in PATHS}
+    TopologicalSorter(graph).prepare()  # CycleError names the circle
+
+
+# What others provide
+
+
+@pytest.mark.parametrize("module", CORE)
+def test_the_core_needs_msgspec_and_nothing_else(module: str) -> None:
+    drivers = {"stores.postgresql": {"psycopg", "psycopg_pool"}, "stores.redis": {"redis"}}
+    allowed = drivers.get(".".join(module.split(".")[:2]), set())
+    assert foreign(module) <= {"msgspec", *allowed}
+
+
+@pytest.mark.parametrize("module", [name for name in PATHS if family(name) in OUTER])
+def test_the_web_and_the_command_line_need_only_what_is_declared(module: str) -> None:
+    assert foreign(module) <= {"msgspec", *OF_OUTER}
+
+
+@pytest.mark.parametrize("module", PATHS)
+def test_the_library_is_used_through_its_public_names_only(module: str) -> None:
+    allowed = {*rate_envelope_queue.__all__}
+    for each in imports_of(module):
+        if family(each.module) == LIBRARY:
+            parts = each.module.split(".")
+            is_integration = parts[1:2] == ["integrations"] and not any(
+                part.startswith("_") for part in parts
+            )
+            assert is_integration or (parts == [LIBRARY] and each.names and {*each.names} <= allowed), each
+
+
+@pytest.mark.parametrize("module", CORE)
+def test_nothing_unpickles_or_runs_text(module: str) -> None:
+    assert not {each.module.split(".")[0] for each in imports_of(module)} & {"pickle", "marshal", "shelve"}
+    calls = {
+        node.func.id
+        for node in ast.walk(tree_of(module))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    assert not calls & {"eval", "exec", "compile", "__import__"}
+
+
+def test_an_import_loads_nothing_that_only_the_web_and_the_command_line_need() -> None:
+    script = "import sys, jobpipe; print(*(name for name in sys.argv[1:] if name in sys.modules))"
+    found = subprocess.run(
+        [sys.executable, "-c", script, *OF_OUTER], check=True, capture_output=True, text=True
+    )
+    assert found.stdout.split() == []
+
+
+# The top of the package
+
+
+def test_the_public_names_are_sorted_and_unique() -> None:
+    assert list(jobpipe.__all__) == sorted(set(jobpipe.__all__))
+
+
+@pytest.mark.parametrize("name", jobpipe.__all__)
+def test_a_public_name_can_be_imported_and_belongs_to_the_package(name: str) -> None:
+    assert getattr(jobpipe, name).__module__.split(".")[0] == NAME
+
+
+def test_the_top_holds_the_public_names_and_nothing_else() -> None:
+    docstring, *statements = tree_of("__init__").body
+    assert isinstance(docstring, ast.Expr)
+    imports = [each for each in ast.walk(tree_of("__init__")) if isinstance(each, ast.ImportFrom)]
+    brought = {alias.asname or alias.name for each in imports for alias in each.names}
+    assert brought == {*jobpipe.__all__, "TYPE_CHECKING", "import_module"}
+    assert {name for names in jobpipe._MODULES.values() for name in names} == set(jobpipe.__all__)
+
+
+def test_the_package_ships_its_types() -> None:
+    assert (ROOT / "py.typed").is_file()
+
+
+# Size and shape
+
+
+@pytest.mark.parametrize("module", PATHS)
+def test_no_module_is_so_long_that_a_noun_is_missing(module: str) -> None:
+    assert PATHS[module].read_bytes().count(b"\n") <= LONGEST
+
+
+@pytest.mark.parametrize("module", PATHS)
+def test_every_module_says_what_it_is(module: str) -> None:
+    assert ast.get_docstring(tree_of(module))
+
+
+@pytest.mark.parametrize("module", [name for name in CORE if not name.startswith("stores.")])
+def test_every_public_class_and_function_says_what_it_does(module: str) -> None:
+    """A property may speak for itself, and so may what the Protocol of stores describes."""
+    kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    silent = [
+        node.name
+        for node in tree_of(module).body
+        if isinstance(node, kinds) and not node.name.startswith("_") and not ast.get_docstring(node)
+    ]
+    assert silent == []
