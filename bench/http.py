@@ -34,7 +34,7 @@ _GOALS = {"memory": 0.8, "SQLite": 0.5}
 
 
 def cases(*, quick: bool) -> list[Case]:
-    seconds = 0.7 if quick else 1.0
+    seconds = 0.6 if quick else 0.8
     return [_case(store, workers, seconds) for workers in (0, 4) for store in _GOALS]
 
 

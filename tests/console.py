@@ -1,6 +1,6 @@
 """The console blocks of a page, run for real: after `$` comes a command, and below it what it prints.
 
-`jobpipe serve` (or `make run`) starts a service on a free port; localhost:8080 stands for it until the page
+`jobpipe serve` starts a service on a free port; localhost:8080 stands for it until the page
 starts the next one. A block that begins with `# name.ext` is that file. In what is printed, `…` stands for
 anything and a time for any time; lines may be left out, fields of JSON may not.
 """
@@ -16,12 +16,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from .jobpipe.processes import Program
 
-_SERVE = re.compile(r"^(?:\w+=\S* )*jobpipe serve\b[^|]*$|^make run$")
+_SERVE = re.compile(r"^(?:\w+=\S* )*jobpipe serve\b[^|]*$")
 _FILE = re.compile(r"# (?P<name>\w*\.\w+)\n")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?Z?")
 _BARE = re.compile(r"(?<=[\[:,\s])…(?=[\],}\s])")
@@ -41,7 +42,7 @@ def commands_of(block: str) -> Iterator[Command]:
     """The commands of a console block."""
     lines = block.splitlines()
     begins = [number for number, line in enumerate(lines) if line.startswith("$ ")]
-    for begin, end in zip(begins, [*begins[1:], len(lines)], strict=True):
+    for begin, end in pairwise([*begins, len(lines)]):
         last = begin
         while lines[last].endswith("\\"):
             last += 1
@@ -67,7 +68,7 @@ class Terminal:
         """Run it; AssertionError unless it ends well and prints what the page shows."""
         text = command.text
         if _SERVE.match(text):
-            self._serve(text.replace("make run", "jobpipe serve"))
+            self._serve(text)
             return
         python = shlex.quote(sys.executable)
         names = f'jobpipe() {{ {python} -m jobpipe "$@"; }}\npython() {{ {python} "$@"; }}\n'

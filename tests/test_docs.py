@@ -102,6 +102,7 @@ def leave_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
 
 
+@pytest.mark.timeout(180)  # Why longer: a page starts a process for each command
 @pytest.mark.parametrize("page", SERVICE_PAGES, ids=name_of)
 def test_console_blocks_print_what_they_show(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -11,7 +11,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
-from typing import Any, ParamSpec, Self, TypeVar, Unpack, overload
+from typing import Any, NamedTuple, ParamSpec, Self, TypeVar, Unpack, overload
 
 from msgspec import UNSET, Struct
 
@@ -72,6 +72,14 @@ class Stats(Struct, frozen=True, kw_only=True):
     per_second: dict[str, float]
 
 
+class _Opened(NamedTuple):
+    """A store in use, and the ways to it."""
+
+    store: Store
+    courier: Courier
+    feed: Feed
+
+
 class Jobpipe:
     """The job types of a program, and their store.
 
@@ -83,7 +91,8 @@ class Jobpipe:
         self._given_store = None if store is None or isinstance(store, str) else store
         self._defaults = {**settings, "store": store} if isinstance(store, str) else settings
         self._flags: Mapping[str, Any] = {}
-        self._opening = threading.RLock()
+        self._opening = threading.Lock()
+        self._opened: _Opened | None = None
         self._on_hint: list[Callable[[], object]] = []
         self._on_cancel: list[Callable[[Sequence[str]], object]] = []
         self.types: dict[str, JobType[..., Any]] = {}
@@ -164,32 +173,35 @@ class Jobpipe:
     @property
     def store(self) -> Store:
         """The store, opened and migrated when it is first needed."""
-        if "_opened" not in self.__dict__:
-            with self._opening:
-                if "_opened" not in self.__dict__:
-                    store = self._given_store or open_store(self.settings.store)
-                    store.migrate()
-                    self._opened = store
-        return self._opened
+        return (self._opened or self._open()).store
 
-    @cached_property
+    @property
     def courier(self) -> Courier:
         """The way to the store from an event loop."""
-        return Courier(self.store, self.settings.queue_size)
+        return (self._opened or self._open()).courier
 
-    @cached_property
+    @property
     def feed(self) -> Feed:
         """What happens in the store."""
-        return Feed(self.store)
+        return (self._opened or self._open()).feed
+
+    def _open(self) -> _Opened:
+        with self._opening:
+            if self._opened is None:
+                store = self._given_store or open_store(self.settings.store)
+                store.migrate()
+                self._opened = _Opened(store, Courier(store, self.settings.queue_size), Feed(store))
+            return self._opened
 
     def close(self) -> None:
         """Let go of the store and of threads; the next use opens them again."""
         with self._opening:
-            parts = self.__dict__
-            for name in ("feed", "courier", "_opened"):
-                part = parts.pop(name, None)
-                if part is not None and part is not self._given_store:
-                    part.close()
+            opened, self._opened = self._opened, None
+            if opened is not None:
+                opened.feed.close()
+                opened.courier.close()
+                if opened.store is not self._given_store:
+                    opened.store.close()
 
     async def __aenter__(self) -> Self:
         _ = self.store

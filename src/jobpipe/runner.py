@@ -206,6 +206,8 @@ class Runner:
                         logger.warning("no jobs can be claimed for now: %s", error)
                     pause = _AWAY_PAUSES[min(failures, len(_AWAY_PAUSES) - 1)]
                     failures += 1
+                except Exception:
+                    logger.exception("no jobs could be claimed; trying again")
                 else:
                     failures = 0
                     await self._take_on(haul.claims)
@@ -361,8 +363,9 @@ class Runner:
     async def _settle(self) -> None:
         """Record what has ended, all that there is at once, until nothing is left."""
         failures = 0
+        size = _MOST_SETTLED
         while self._settlements:
-            batch = self._settlements[:_MOST_SETTLED]
+            batch = self._settlements[:size]
             try:
                 recorded = await self._pipe.courier.call(self._store.settle, batch)
             except StoreError as error:
@@ -371,6 +374,13 @@ class Runner:
                 await asyncio.sleep(_AWAY_PAUSES[min(failures, len(_AWAY_PAUSES) - 1)])
                 failures += 1
                 continue
+            except Exception:
+                # Why one by one: an outcome that the store cannot take must not hold up the others.
+                if len(batch) > 1:
+                    size = 1
+                    continue
+                logger.exception("the outcome of job %s cannot be recorded", batch[0].lease.id)
+                recorded = [False]
             failures = 0
             del self._settlements[: len(batch)]
             for settlement, is_recorded in zip(batch, recorded, strict=True):

@@ -47,7 +47,7 @@ async def mark(payload):
 @pipe.job("hold")
 async def hold():
     note()
-    while not os.path.exists("go"):
+    while not (os.path.exists("go") or os.path.exists(f"go-{os.getpid()}")):
         await asyncio.sleep(0.01)
     return os.getpid()
 
@@ -289,9 +289,9 @@ class Start:
 
         return eventually(found, lambda: [program.output for program in self.programs])[0]
 
-    def let_go(self) -> None:
-        """Let all jobs end that hold."""
-        (self.folder / "go").touch()
+    def let_go(self, pid: int | None = None) -> None:
+        """Let all jobs end that hold, or those of one process."""
+        (self.folder / ("go" if pid is None else f"go-{pid}")).touch()
 
     @property
     def database(self) -> Path:

@@ -29,8 +29,8 @@ def test_a_stopped_process_that_wakes_up_after_its_lease_is_refused(start: Start
     assert second != sleeper
 
 
-def test_a_stopped_process_that_wakes_up_while_another_runs_the_job_breaks_its_run_off(start: Start) -> None:
-    """Fault 11: the other's run has not ended yet."""
+def test_a_stopped_process_that_wakes_up_while_another_runs_the_job_is_refused(start: Start) -> None:
+    """Fault 11: it ends its run at once, and has a result; the other has none yet."""
     service = start.serve("--workers", "0", "--lease", "0.5")
     first = start.worker("--lease", "0.5")
     id = service.enqueue("hold")
@@ -38,6 +38,7 @@ def test_a_stopped_process_that_wakes_up_while_another_runs_the_job_breaks_its_r
     os.kill(sleeper, signal.SIGSTOP)
     start.worker("--lease", "0.5")
     second = start.begun(id, attempt=2)
+    start.let_go(sleeper)
     os.kill(sleeper, signal.SIGCONT)
     first.line(f"the lease of job '{id}' was lost")
     assert service.job(id)["status"] == "running"

@@ -91,6 +91,8 @@ def test_64_levels_are_taken_and_65_are_not(bracket: str) -> None:
     assert DEEPEST == 64
     value = parse(nested(64, bracket))
     assert parse(encode(value)) == value
+    beside = [[], parse(nested(63, bracket))]  # Why: with more brackets than levels, they are counted
+    assert parse(encode(beside)) == beside
     with pytest.raises(BadJsonError, match="more than 64 levels"):
         parse(nested(65, bracket))
     with pytest.raises(BadInputError, match=r"^payload has more than 64 levels"):

@@ -1005,3 +1005,24 @@ def test_a_settlement_whose_reply_was_lost_is_recorded_once(away_from_home: Path
 
     job = run_one(Jobpipe(Forgetful()), "echo", 5)
     assert (job.status, job.result, len(job.history)) == (JobStatus.DONE, 5, 1)
+
+
+@pytest.mark.parametrize("type", ["good", "bad"])
+def test_the_last_progress_is_recorded_with_the_outcome_if_nobody_noted_it_before(
+    away_from_home: Path, type: str
+) -> None:
+    class Deaf(MemoryStore):
+        def progress(self, reports: Any) -> None: ...
+
+    pipe = Jobpipe(Deaf())
+
+    @pipe.job
+    async def good() -> None:
+        current_job().progress(0.7)
+
+    @pipe.job(max_retries=0)
+    async def bad() -> None:
+        current_job().progress(0.7)
+        raise ValueError
+
+    assert run_one(pipe, type).progress == Progress(value=0.7)

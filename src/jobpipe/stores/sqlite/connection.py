@@ -133,7 +133,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Cursor]:
 
 @contextmanager
 def mapped_errors(path: Path) -> Iterator[None]:
-    """SQLite's errors as ours; what the caller did wrong stays as it is."""
+    """SQLite's errors as ours."""
     try:
         yield
     except sqlite3.OperationalError as error:
@@ -145,4 +145,4 @@ def mapped_errors(path: Path) -> Iterator[None]:
             raise StoreRefusedError(
                 f"the store {path} is no SQLite file, or a broken one: {error}"
             ) from error
-        raise
+        raise StoreError(f"the store {path} refused a statement: {error}") from error
