@@ -278,9 +278,11 @@ class Runner:
     async def _run_to_end(self, context: Context, envelope: Envelope[_Run]) -> None:
         try:
             await self._run_coroutine(context, envelope)
+        except asyncio.CancelledError as error:
+            self._failed(context, envelope, error)
+            raise  # the envelope's queue has to know
         except BaseException as error:
             self._failed(context, envelope, error)
-            raise
         self._succeeded(context, envelope)
 
     async def _run_coroutine(self, context: Context, envelope: Envelope[_Run]) -> None:

@@ -257,8 +257,6 @@ def test_a_public_name_can_be_imported_and_belongs_to_the_package(name: str) -> 
 
 
 def test_the_top_holds_the_public_names_and_nothing_else() -> None:
-    docstring, *statements = tree_of("__init__").body
-    assert isinstance(docstring, ast.Expr)
     imports = [each for each in ast.walk(tree_of("__init__")) if isinstance(each, ast.ImportFrom)]
     brought = {alias.asname or alias.name for each in imports for alias in each.names}
     assert brought == {*jobpipe.__all__, "TYPE_CHECKING", "import_module"}

@@ -148,12 +148,11 @@ def test_a_slow_reader_is_cut_off_and_others_are_not(apps: list[WebApp]) -> None
         (app,) = apps
         slow = [await raw_stream(server) for _ in range(3)]
         sent = 0
-        while app.events.clients == 3:
+        while app.events.clients:
             jobs_ = [{"queue": "q" * 100, "type": "t" * 100} for _ in range(1_000)]
             await client.post("/enqueue/batch", json={"jobs": jobs_})
             sent += 1_000
             assert sent < 200_000
-        await until(lambda: app.events.clients == 0)
         assert (await client.get("/health")).status_code == 200
         for _, writer in slow:
             writer.transport.abort()

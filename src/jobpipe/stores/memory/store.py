@@ -54,7 +54,7 @@ from ..base import (
 )
 from .record import Heap, Lane, Record
 
-KEPT_EVENTS = 1_000
+KEPT_EVENTS = 10_000
 WORKER_LOST = JobError(type="WorkerLost", message="worker lost")
 _UNCOUNTED = frozenset({Move.SNOOZE, Move.RELEASE})
 """A run that ends so was none: its attempt is given back, and the history does not know it."""

@@ -46,7 +46,7 @@ from .statements import sql
 from .watch import SqliteWatch
 
 _SCHEME = "sqlite:///"
-_KEPT_EVENTS = 2_000
+_KEPT_EVENTS = 10_000
 _TRIM_AFTER = 2_000
 """So many changes by this handle, and the oldest events are deleted."""
 _NEWEST = 2**62
