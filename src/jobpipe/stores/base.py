@@ -5,6 +5,8 @@ the store has one). The store's own clock decides what is due and which lease ha
 durations, never instants of their own. A verb raises StoreAwayError when the store cannot be reached or
 cannot write; then nothing of the call was done, or it was done whole and only the reply was lost, and it
 may be called again: `insert`, `settle` and `extend` of the same arguments come to the same.
+
+Values that there are many of have gc=False: they hold nothing that could lead back to them.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ class Capabilities(Struct, frozen=True, kw_only=True):
     """May a verb take long enough to be called in a thread rather than on an event loop?"""
 
 
-class NewJob(Struct, frozen=True, kw_only=True):
+class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     """A job to be inserted, checked and with its defaults filled in."""
 
     id: str
@@ -53,7 +55,7 @@ class NewJob(Struct, frozen=True, kw_only=True):
     """Of everything that was sent: two jobs with one id and one fingerprint are the same job."""
 
 
-class Receipt(Struct, frozen=True):
+class Receipt(Struct, frozen=True, gc=False):
     """What became of a new job: inserted, or the same was there already."""
 
     id: str
@@ -61,7 +63,7 @@ class Receipt(Struct, frozen=True):
     is_new: bool
 
 
-class Lease(Struct, frozen=True):
+class Lease(Struct, frozen=True, gc=False):
     """The right to run a job and to say what came of it; the token is new for every claim."""
 
     id: str
@@ -70,7 +72,7 @@ class Lease(Struct, frozen=True):
     token: str
 
 
-class Claim(Struct, frozen=True, kw_only=True):
+class Claim(Struct, frozen=True, kw_only=True, gc=False):
     """A job that was claimed, with all that running it takes."""
 
     lease: Lease
@@ -110,7 +112,7 @@ class LeaseState(StrEnum):
     LOST = "lost"
 
 
-class Outcome(Struct, frozen=True, kw_only=True):
+class Outcome(Struct, frozen=True, kw_only=True, gc=False):
     """What a run came to: one of the moves SUCCEED, FAIL, RETRY, SNOOZE and CANCEL."""
 
     move: Move
@@ -123,7 +125,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     """The last that the run reported, if it was not noted before."""
 
 
-class Settlement(Struct, frozen=True):
+class Settlement(Struct, frozen=True, gc=False):
     """The outcome of the run that has the lease."""
 
     lease: Lease
@@ -154,7 +156,7 @@ class Page(Struct, frozen=True):
     """`before` of the next page; None on the last."""
 
 
-class Tally(Struct, frozen=True):
+class Tally(Struct, frozen=True, gc=False):
     """How many jobs of a type are in a queue with a status."""
 
     queue: str
@@ -173,7 +175,7 @@ class Counts(Struct, frozen=True):
     paused: frozenset[str]
 
 
-class JobEvent(Struct, frozen=True):
+class JobEvent(Struct, frozen=True, gc=False):
     """One change of a job's status; an insert is one. Numbers grow, without promise of no gaps."""
 
     number: int

@@ -48,6 +48,7 @@ class Connections:
         self._writer: sqlite3.Connection | None = None
         self._idle: list[sqlite3.Connection] = []
         self._is_closed = False
+        self._is_synced = True  # does the writer wait for the disk?
 
     def open(self) -> sqlite3.Connection:
         """A new connection; who opens it closes it."""
@@ -88,13 +89,21 @@ class Connections:
             self._idle.append(connection)
 
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Cursor]:
-        """A cursor within a transaction, which is on disk when the block has ended; undone if it raises."""
+    def writing(self, *, synced: bool = True) -> Iterator[sqlite3.Cursor]:
+        """A cursor within a transaction, which is on disk when the block has ended; undone if it raises.
+
+        What is not synced survives the death of the process, but not a power cut.
+        """
         with self._writing:
             if self._writer is None:
                 self._writer = self._open_writer()
-            with mapped_errors(self.path), transaction(self._writer) as cursor:
-                yield cursor
+                self._is_synced = True
+            with mapped_errors(self.path):
+                if synced is not self._is_synced:
+                    self._writer.execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
+                    self._is_synced = synced
+                with transaction(self._writer) as cursor:
+                    yield cursor
 
     def _open_writer(self) -> sqlite3.Connection:
         connection = self.open()

@@ -1,6 +1,7 @@
 """SqliteStore: the verbs, each one transaction of the statements in `sql/`.
 
 Concurrent inserts share a transaction: whoever gets the lock takes along what others have put down meanwhile.
+Claims and signs of life are not waited for to be on disk: what a power cut takes back of them, happens again.
 """
 
 from __future__ import annotations
@@ -118,9 +119,9 @@ class SqliteStore:
         self._connections.close()
 
     @contextmanager
-    def _writing(self) -> Iterator[tuple[sqlite3.Cursor, float]]:
+    def _writing(self, *, synced: bool = True) -> Iterator[tuple[sqlite3.Cursor, float]]:
         """A cursor in a transaction, and what time it is; what came due by then is queued."""
-        with self._connections.writing() as cursor:
+        with self._connections.writing(synced=synced) as cursor:
             now = round(self._clock(), 6)  # Why: read back from the history, it is the same microsecond
             self._come_due(cursor, now)
             yield cursor, now
@@ -213,7 +214,7 @@ class SqliteStore:
             # Why first without the lock: most looks find nothing, and must not stand in the way of writers.
             if limit < 1 or not cursor.execute(sql("lanes"), (names,)).fetchone():
                 return Haul([], self._due_in(cursor))
-        with self._writing() as (cursor, now):
+        with self._writing(synced=False) as (cursor, now):
             lanes = cursor.execute(sql("lanes"), (names,)).fetchall()
             heads = [cursor.execute(sql("first_in_lane"), (*lane, limit)).fetchall() for lane in lanes]
             chosen = [seq for _, _, seq in islice(merge(*heads), limit)]
@@ -237,7 +238,7 @@ class SqliteStore:
         return None if due_at is None else max(due_at - self._clock(), 0.0)
 
     def extend(self, leases: Sequence[Lease], seconds: float) -> list[LeaseState]:
-        with self._writing() as (cursor, now):
+        with self._writing(synced=False) as (cursor, now):
             states = []
             for lease in leases:
                 values = {"id": lease.id, "token": lease.token, "until": now + seconds}
@@ -250,7 +251,7 @@ class SqliteStore:
             {"id": lease.id, "token": lease.token, "progress": text_of(progress)}
             for lease, progress in reports
         ]
-        with self._writing() as (cursor, _):
+        with self._writing(synced=False) as (cursor, _):
             cursor.executemany(sql("progress"), values)
 
     def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
@@ -379,7 +380,7 @@ class SqliteStore:
     # Workers
 
     def beat(self, worker: WorkerInfo, seconds: float) -> None:
-        with self._writing() as (cursor, now):
+        with self._writing(synced=False) as (cursor, now):
             cursor.execute(sql("forget"), {"name": worker.name, "now": now})
             if seconds > 0:
                 info = msgspec.json.encode(worker)
