@@ -18,6 +18,8 @@ from .errors import BadInputError, PayloadTooLargeError
 
 DEEPEST = 64
 """Levels of nesting."""
+MOST_PARTS = 250_000
+"""Objects and lists in one value: each takes some twenty times its bytes in memory."""
 
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _encode = msgspec.json.Encoder().encode
@@ -77,11 +79,17 @@ _NEXT_BRACKET = re.compile(r'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+"?)*+([\[\]{}]|\
 
 
 def _check_depth(text: str) -> None:
-    depth = 0
+    depth = count = 0
     for found in _NEXT_BRACKET.finditer(text):
-        depth += 1 if found[1] in ("[", "{") else -1
+        if found[1] in ("[", "{"):
+            depth += 1
+            count += 1
+        else:
+            depth -= 1
         if depth > DEEPEST:
             raise BadJsonError(f"the body has more than {DEEPEST} levels")
+        if count > MOST_PARTS:
+            raise BadJsonError(f"the body has more than {MOST_PARTS:,} objects and lists")
 
 
 def encode(value: Any, field: str = "payload") -> bytes:

@@ -53,8 +53,8 @@ for name in ("insert", "claim", "settle", "rescue"):
 writing = Connections.writing
 
 @contextmanager
-def marked_writing(self):
-    with writing(self) as cursor:
+def marked_writing(*args, **kwargs):
+    with writing(*args, **kwargs) as cursor:
         yield cursor
         reach("inside")
 

@@ -111,6 +111,13 @@ def test_ten_thousand_levels_are_refused_without_a_recursion() -> None:
         encode(value)
 
 
+def test_more_objects_and_lists_than_memory_should_hold_are_refused() -> None:
+    """The fault 28: 16 MB of empty lists would take 400."""
+    with pytest.raises(BadJsonError, match="250,000 objects and lists"):
+        parse(b"[" + b"[]," * 250_000 + b"1]")
+    assert len(parse(b"[" + b"[]," * 249_998 + b"1]")) == 249_999
+
+
 def test_brackets_side_by_side_or_in_strings_are_no_levels() -> None:
     value = [[[]] * 1_000, "[" * 1_000, '"' + "{" * 1_000, "\\" + "[" * 1_000]
     assert parse(encode(value)) == value
