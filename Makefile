@@ -9,6 +9,7 @@ help: ## List the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
 $(VENV)/.ready: pyproject.toml
+	@echo "setting up $(VENV), which takes half a minute …" >&2
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[service]' --group dev

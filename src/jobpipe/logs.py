@@ -15,9 +15,14 @@ from typing import Any, TextIO
 
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
 """What every record has; the rest was given as `extra`. (color_message: uvicorn's twin of the message.)"""
-_QUIET = ("httpx", "httpcore", "uvicorn.error", "rate_envelope_queue")
+_LEVELS = {
+    "httpx": logging.WARNING,
+    "httpcore": logging.WARNING,
+    "uvicorn.error": logging.WARNING,
+    "rate_envelope_queue": logging.ERROR,
+}
 """Why: the first two log every URL that they call, with its secrets; the third its own start and stop; of runs that
-fail, the runner tells."""
+fail or are cancelled, the runner tells."""
 
 
 def escape(text: str) -> str:
@@ -98,8 +103,8 @@ def setup_logging(style: str, stream: TextIO | None = None, level: int = logging
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
-    for name in _QUIET:
-        logging.getLogger(name).setLevel(logging.WARNING)
+    for name, level in _LEVELS.items():
+        logging.getLogger(name).setLevel(level)
     logging.captureWarnings(True)
     threading.excepthook = _log_thread
 

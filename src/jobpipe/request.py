@@ -17,7 +17,7 @@ from msgspec.structs import asdict
 
 from .errors import BadInputError
 from .ids import LONGEST_ID, LONGEST_NAME
-from .job import DEFAULT_TYPE, instant
+from .job import DEFAULT_TYPE, JobStatus, instant
 
 _ALLOWED = "^[A-Za-z0-9][A-Za-z0-9._:@-]*$"
 LONGEST_DELAY = 10 * 366 * 86_400.0
@@ -120,13 +120,15 @@ def complaint(error: msgspec.ValidationError, value: Any, where: str = "") -> Ba
         if named:
             return BadInputError(".".join(filter(None, [field, named[1][:100] or "''"])), words)
     problem = problem[:1].lower() + problem[1:]
-    if "pattern" not in problem and "got" not in problem and "invalid enum" not in problem:
-        problem += f", got {_shown(value, path)}"
-    elif "pattern" in problem:
+    if "matching regex" in problem:
         problem = (
             "must consist of A-Z a-z 0-9 . _ : @ -, beginning with a letter or digit, "
             f"got {_shown(value, path)}"
         )
+    elif problem.startswith("invalid enum") and field.endswith("status"):
+        problem = f"must be one of {', '.join(JobStatus)}, got {_shown(value, path)}"
+    elif "got" not in problem and "invalid enum" not in problem:
+        problem += f", got {_shown(value, path)}"
     return BadInputError(field or "the body", f"is wrong: {problem}" if "must" not in problem else problem)
 
 

@@ -202,6 +202,13 @@ def _check_read_token(given: Mapping[str, _Given]) -> None:
         )
 
 
+def unknown_settings(environ: Mapping[str, str] | None = None, env_file: Path | str = ".env") -> list[str]:
+    """Names that look like ours and are none: misspelt, most likely."""
+    known = {each.metadata["env"] for each in fields(Settings)}
+    given = {**(os.environ if environ is None else environ), **read_env_file(Path(env_file))}
+    return sorted(name for name in given if name.startswith("JOBPIPE_") and name not in known)
+
+
 def read_env_file(path: Path) -> dict[str, str]:
     """`NAME=value` a line; `#` begins a comment, quotes around a value and `export` before a name are taken off."""
     try:

@@ -111,6 +111,8 @@ class _Supervisor:
                         self._hear(key.data)
                 if self._kill_at is not None and time.monotonic() >= self._kill_at:
                     self._kill_late()
+            if self._is_stopping:
+                logger.info("all processes have ended")
             return self._code or 0
         finally:
             signal.set_wakeup_fd(old_waker)

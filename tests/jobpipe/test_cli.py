@@ -21,6 +21,7 @@ from jobpipe.cli.listener import listen, url_of
 from jobpipe.cli.main import app
 from jobpipe.errors import JobpipeError, SettingsError
 from jobpipe.settings import Settings, flag_of
+from jobpipe.stores import open_store
 
 from .processes import Program, program
 
@@ -57,6 +58,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "shop.py").write_text(APP)
     return tmp_path
+
+
+@pytest.fixture
+def empty_store(folder: Path) -> None:
+    store = open_store("sqlite:///jobpipe.db")
+    store.migrate()
+    store.close()
 
 
 @pytest.fixture
@@ -122,7 +130,9 @@ def test_serve_has_a_flag_for_every_setting_and_worker_for_all_but_the_web() -> 
         (["nonsense"], "No such command"),
     ],
 )
-def test_what_is_asked_wrongly_is_refused_with_code_2(arguments: list[str], said: str) -> None:
+def test_what_is_asked_wrongly_is_refused_with_code_2(
+    arguments: list[str], said: str, empty_store: None
+) -> None:
     assert said in call(*arguments, code=2)
 
 
@@ -150,12 +160,25 @@ def test_a_job_is_put_in_and_seen() -> None:
     assert "No worker knows" in call("job", "t1", "--explain")
 
 
-def test_an_unknown_job_is_an_error_with_code_1() -> None:
+def test_reading_makes_no_store_where_there_is_none(folder: Path) -> None:
+    for arguments in (["jobs"], ["job", "t1"]):
+        assert "sqlite:///jobpipe.db" in call(*arguments, code=2)
+    assert not (folder / "jobpipe.db").exists()
+
+
+def test_who_waits_in_vain_is_told_why(folder: Path) -> None:
+    result = CliRunner().invoke(app, ["enqueue", "nosuch", "1", "--wait", "--timeout", "2.5"])
+    assert result.exit_code == 1
+    assert "No worker knows the type 'nosuch'" in result.stderr
+    assert "queued" in result.stdout
+
+
+def test_an_unknown_job_is_an_error_with_code_1(empty_store: None) -> None:
     assert call("job", "t1", code=1) == "error: no job has the id 't1'\n"
     assert call("job", "t1\x1b", "--explain", code=1).isascii()
 
 
-def test_jobs_are_filtered_and_limited() -> None:
+def test_jobs_are_filtered_and_limited(empty_store: None) -> None:
     assert call("jobs") == "no jobs\n"
     assert call_json("jobs") == []
     for number in range(5):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jobpipe.errors import SettingsError
-from jobpipe.settings import Settings, read_env_file
+from jobpipe.settings import Settings, read_env_file, unknown_settings
 
 NO_FILE = "/nowhere/.env"
 
@@ -171,3 +171,9 @@ def test_every_setting_says_all_of_itself() -> None:
         assert each.metadata["env"] == each.metadata["env"].upper()
         assert each.metadata["help"]
         assert each.metadata["read"].__doc__
+
+
+def test_names_that_look_like_settings_and_are_none_are_told(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("JOBPIPE_STOER=x\nOTHER=1\n")
+    environ = {"JOBPIPE_WORKERS": "3", "JOBPIPE_STORE": "memory://", "WORKERS": "3"}
+    assert unknown_settings(environ, tmp_path / ".env") == ["JOBPIPE_STOER", "JOBPIPE_WORKERS"]

@@ -46,6 +46,9 @@ def enqueue(
     wait: Annotated[
         bool, typer.Option("--wait", help="wait until it is finished; code 1 unless it is done")
     ] = False,
+    timeout: Annotated[
+        float | None, typer.Option(help="seconds to wait at the most, with --wait", min=0, show_default=False)
+    ] = None,
     json: Json = False,
     flags: Mapping[str, Any],
 ) -> None:
@@ -54,7 +57,7 @@ def enqueue(
     from .target import StoreTarget
 
     value = _payload(payload)
-    with StoreTarget(flags.get("store")) as target:
+    with StoreTarget(flags.get("store"), may_make=True) as target:
         receipt = target.enqueue(
             type,
             value,
@@ -74,7 +77,7 @@ def enqueue(
                     f"{receipt.id} {receipt.status}{'' if receipt.is_new else ' (it was there already)'}"
                 )
             return
-        job = target.wait(receipt.id)
+        job = target.wait(receipt.id, timeout, lambda text: typer.echo(text, err=True))
     print_json(job) if json else print_job(job)
     if job.status != "done":
         raise typer.Exit(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import SettingsError
-from ..settings import Settings
+from ..settings import Settings, unknown_settings
 from .guard import guarded
 from .options import with_settings
+
+logger = logging.getLogger("jobpipe")
 
 if TYPE_CHECKING:
     from ..leash import Leash
@@ -58,6 +61,8 @@ def _supervise(
     from ..logs import setup_logging
 
     setup_logging(Settings.load(flags).log)  # what is wrong without the program is told before it is imported
+    for name in unknown_settings():
+        logger.warning("%s is not a setting, and is not looked at", name)
 
     def child(leash: Leash) -> int:
         from .child import run_child  # only there: it brings asyncio, and the user's program

@@ -6,26 +6,37 @@ A running service behind a URL will be another class with the same methods.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from math import inf
+from pathlib import Path
+from time import monotonic
 from typing import Any, Self
 
 from ..app import MOST_AT_ONCE, Jobpipe
 from ..errors import BadInputError, SettingsError
-from ..explain import Explanation
+from ..explain import Explanation, Reason
 from ..job import Job
 from ..stores.base import Receipt
 
-_ONE_WAIT = 30.0
+_FILE = "sqlite:///"
+_LOOK_AGAIN = 2.0
+"""Seconds after which one who waits is told why the job is not running."""
 
 
 class StoreTarget:
     """The jobs of a store; within `with`, and from one thread."""
 
-    def __init__(self, store: str | None) -> None:
+    def __init__(self, store: str | None, *, may_make: bool = False) -> None:
         self._pipe = Jobpipe()
         self._pipe.configure(store=store)
-        if self._pipe.settings.store.startswith("memory:"):
+        url = self._pipe.settings.store
+        if url.startswith("memory:"):
             raise SettingsError(
                 "JOBPIPE_STORE", "must be a store that others can see: memory:// is in one process only"
+            )
+        if not may_make and url.startswith(_FILE) and not Path(url.removeprefix(_FILE)).exists():
+            raise SettingsError(
+                "JOBPIPE_STORE", f"must name a store that is there, got {url!r}: set it, or give --store"
             )
         self._loop = asyncio.Runner()
 
@@ -66,12 +77,19 @@ class StoreTarget:
         """Why it is not running."""
         return self._loop.run(self._pipe.explain(id))
 
-    def wait(self, id: str) -> Job:
-        """The job when it is finished, however long that takes."""
-        return self._loop.run(self._wait(id))
+    def wait(self, id: str, timeout: float | None, tell: Callable[[str], object]) -> Job:
+        """The job when it is finished, or the time is over; `tell` hears why it is not running, when that changes."""
+        return self._loop.run(self._wait(id, inf if timeout is None else timeout, tell))
 
-    async def _wait(self, id: str) -> Job:
+    async def _wait(self, id: str, timeout: float, tell: Callable[[str], object]) -> Job:
+        until = monotonic() + timeout
+        told = None
         while True:
-            job = await self._pipe.wait(id, _ONE_WAIT)
-            if job.is_finished:
+            remaining = max(until - monotonic(), 0.0)
+            job = await self._pipe.wait(id, min(remaining, _LOOK_AGAIN))
+            if job.is_finished or remaining <= _LOOK_AGAIN:
                 return job
+            explanation = await self._pipe.explain(id)
+            if explanation.reason not in (told, Reason.FINISHED):
+                told = explanation.reason
+                tell(explanation.text)
