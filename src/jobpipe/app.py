@@ -89,7 +89,8 @@ class Jobpipe:
 
     def __init__(self, store: str | Store | None = None, **settings: Any) -> None:
         self._given_store = None if store is None or isinstance(store, str) else store
-        self._defaults = {**settings, "store": store} if isinstance(store, str) else settings
+        url = store if isinstance(store, str) else getattr(store, "url", None)
+        self._defaults = settings if url is None else {**settings, "store": url}
         self._flags: Mapping[str, Any] = {}
         self._opening = threading.Lock()
         self._opened: _Opened | None = None
@@ -188,7 +189,10 @@ class Jobpipe:
     def _open(self) -> _Opened:
         with self._opening:
             if self._opened is None:
-                store = self._given_store or open_store(self.settings.store)
+                given = self._given_store
+                # Why by its URL: a flag, or the environment, may name another.
+                is_given = given is not None and given.url == self.settings.store
+                store = given if given is not None and is_given else open_store(self.settings.store)
                 store.migrate()
                 self._opened = _Opened(store, Courier(store, self.settings.queue_size), Feed(store))
             return self._opened

@@ -91,6 +91,9 @@ class Feed:
                     logger.warning("the feed of events has to wait: %s", error)
                 is_away = True
                 self._is_closed.wait(_LOOK_AGAIN)
+            except Exception:
+                logger.exception("the feed of events met an error")
+                self._is_closed.wait(_LOOK_AGAIN)
 
     def _tell(self) -> None:
         with self._lock:

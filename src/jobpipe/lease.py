@@ -36,7 +36,8 @@ class _Chore:
     """Something to be done again and again."""
 
     every: float
-    do: Callable[[], None]
+    do: Callable[[], float | None]
+    """Returns in how many seconds to do it again, if that is sooner."""
     due_at: float = 0.0
 
 
@@ -82,16 +83,16 @@ class Keeper:
             now = time.monotonic()
             for chore in self._chores:
                 if chore.due_at <= now:
-                    chore.due_at = now + chore.every
-                    self._attempt(chore.do)
+                    sooner = self._attempt(chore.do)
+                    chore.due_at = now + (chore.every if sooner is None else min(sooner, chore.every))
             self._attempt(self._note_progress)
             self._bell.wait(max(min(chore.due_at for chore in self._chores) - time.monotonic(), 0.01))
             self._bell.clear()
 
-    def _attempt(self, do: Callable[[], None]) -> None:
+    def _attempt(self, do: Callable[[], float | None]) -> float | None:
         """Do it; whatever is wrong, go on with the next."""
         try:
-            do()
+            sooner = do()
         except StoreError as error:
             if not self._is_away:
                 logger.warning("leases cannot be kept for now: %s", error)
@@ -100,6 +101,8 @@ class Keeper:
             logger.exception("the keeper of leases met an error")
         else:
             self._is_away = False
+            return sooner
+        return None
 
     def _extend(self) -> None:
         leases = self._runner.leases() if self._runner is not None else []
@@ -112,12 +115,12 @@ class Keeper:
         if reports:
             self._store.progress(reports)
 
-    def _rescue(self) -> None:
-        while rescued := self._store.rescue():
-            for job in rescued:
-                logger.warning(
-                    "job %s was lost by its worker %s: it is %s now", job.id, job.worker, job.status
-                )
+    def _rescue(self) -> float | None:
+        rescued = self._store.rescue()
+        for job in rescued:
+            logger.warning("job %s was lost by its worker %s: it is %s now", job.id, job.worker, job.status)
+        # Why not all at once: meanwhile this thread would keep no leases.
+        return 0.0 if rescued else None
 
     def _beat(self) -> None:
         if self._runner is not None:
@@ -126,7 +129,5 @@ class Keeper:
     def _look(self) -> None:
         self._pipe.pace.note(self._store.counts())
 
-    def _prune(self) -> None:
-        while self._store.prune(self._pipe.settings.keep):
-            if self._is_stopping:
-                return
+    def _prune(self) -> float | None:
+        return 0.0 if self._store.prune(self._pipe.settings.keep) else None

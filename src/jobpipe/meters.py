@@ -46,8 +46,6 @@ class Meters:
     """The counters of a process; written by its runner only."""
 
     def __init__(self) -> None:
-        self.outcomes: defaultdict[tuple[str, str], int] = defaultdict(int)
-        """Runs by (type, the status that the job came to have)."""
         self.run_seconds: defaultdict[str, Histogram] = defaultdict(Histogram)
         """From begin to end of a run, by type."""
         self.wait_seconds: defaultdict[str, Histogram] = defaultdict(Histogram)

@@ -32,9 +32,9 @@ from rate_envelope_queue import (
 
 from . import payload as json
 from .current import CurrentJob, reset_current, set_current
-from .errors import BadInputError, LeaseLostError, StoreError
-from .job import TRANSITIONS, JobStatus, Move, Progress
-from .outcome import Carried, Hopeless, outcome_of
+from .errors import BadInputError, LeaseLostError, StoreAwayError, StoreError
+from .job import Move, Progress
+from .outcome import Carried, Hopeless, error_of, outcome_of
 from .stores.base import Claim, Lease, LeaseState, Outcome, Settlement, WorkerInfo
 
 if TYPE_CHECKING:
@@ -53,6 +53,10 @@ _SECONDS_AHEAD = 0.05
 _TOO_LONG_AHEAD = 0.5
 """Seconds after which a job that still waits here is given back."""
 _MOST_SETTLED = 500
+MOST_RESULT = 1_048_576
+"""Bytes of a result as JSON."""
+_LAST_WORD = 1.0
+"""Seconds beyond the grace in which outcomes may still be recorded."""
 _SIGNALS = (RateLimited, StopEnvelope, StopType)
 """What the envelope's queue would take for itself."""
 _AWAY_PAUSES = (0.05, 0.2, 1.0)
@@ -115,15 +119,15 @@ class Runner:
     async def start(self) -> None:
         """Begin to claim jobs."""
         self._loop = asyncio.get_running_loop()
-        await self.queue.start()
-        self._leave = [
-            self._pipe.on_hint(self._nudge_from_anywhere),
-            self._pipe.on_cancel(self._cancel_from_anywhere),
-        ]
         if self._store.capabilities.shared:  # what others put in, this process is not told otherwise
             self._leave.append(
                 await self._pipe.courier.call(self._pipe.feed.listen, self._nudge_from_anywhere)
             )
+        await self.queue.start()
+        self._leave += [
+            self._pipe.on_hint(self._nudge_from_anywhere),
+            self._pipe.on_cancel(self._cancel_from_anywhere),
+        ]
         self._claiming = self._loop.create_task(self._claim_jobs(), name="jobpipe-claims")
 
     async def stop(self, grace: float) -> None:
@@ -146,8 +150,18 @@ class Runner:
             logger.warning("%d jobs did not end within %g s: they are given back", len(late), grace)
             await self._give_back(late, also_begun=True)
         await self.queue.terminate()
-        if self._settling is not None:
+        await self._record_the_last()
+
+    async def _record_the_last(self) -> None:
+        """Wait a little longer for the outcomes of what has ended in time."""
+        if self._settling is None:
+            return
+        _, pending = await asyncio.wait([self._settling], timeout=_LAST_WORD)
+        if pending:
             self._settling.cancel()
+            logger.warning(
+                "%d outcomes could not be recorded: their jobs will run again", len(self._settlements)
+            )
 
     async def _give_back(self, runs: list[_Run], *, also_begun: bool = False) -> None:
         """Release jobs that have not begun, or not ended; what they come to is not recorded any more."""
@@ -214,7 +228,8 @@ class Runner:
                     if len(haul.claims) == room:
                         continue
                     if haul.due_in is not None:
-                        pause = min(pause, haul.due_in)
+                        # Why not at once: what is due and was not claimed cannot be, for now.
+                        pause = min(pause, haul.due_in or _AWAY_PAUSES[0])
             if self._unended > self.slots:
                 pause = min(pause, _TOO_LONG_AHEAD / 2)
             try:
@@ -246,10 +261,16 @@ class Runner:
         for claim in claims:
             run = _Run(claim, self._pipe.types[claim.type])
             self._held[claim.lease] = run
-            run.envelope = self._envelope(run)
+            self._unended += 1
+            try:
+                run.envelope = self._envelope(run)
+            except Exception as error:
+                # Values that no call lets in: somebody else has put them into the store.
+                run.began_at = run.taken_at
+                self._end(run, Outcome(move=Move.FAIL, error=error_of(error)))
+                continue
             envelopes.append(run.envelope)
             self._meters.wait_seconds[claim.queue].observe(max(claim.started_at - claim.run_at, 0.0))
-        self._unended += len(envelopes)
         if self._is_stopping:
             await self._give_back([envelope.payload for envelope in envelopes])
         elif envelopes:
@@ -290,7 +311,7 @@ class Runner:
         if self._begin(run):
             token = set_current(self._current(run, context))
             try:
-                run.result = json.encode(await run.job_type.run(self._argument(run)), "result")
+                run.result = _result(await run.job_type.run(self._argument(run)))
             except _SIGNALS as signal:
                 raise Carried(signal) from None
             finally:
@@ -303,7 +324,7 @@ class Runner:
                 self._current(run, context)
             )  # Why never reset: each call in a thread has a context of its own
             try:
-                run.result = json.encode(run.job_type.run(self._argument(run)), "result")
+                run.result = _result(run.job_type.run(self._argument(run)))
             except _SIGNALS as signal:
                 raise Carried(signal) from None
 
@@ -370,7 +391,7 @@ class Runner:
             batch = self._settlements[:size]
             try:
                 recorded = await self._pipe.courier.call(self._store.settle, batch)
-            except StoreError as error:
+            except StoreAwayError as error:
                 if not failures:
                     logger.warning("outcomes cannot be recorded for now, they are kept: %s", error)
                 await asyncio.sleep(_AWAY_PAUSES[min(failures, len(_AWAY_PAUSES) - 1)])
@@ -391,13 +412,10 @@ class Runner:
 
     def _settled(self, settlement: Settlement, is_recorded: bool) -> None:
         lease = settlement.lease
-        run = self._held.pop(lease, None)
+        self._held.pop(lease, None)
         self._progress.pop(lease, None)
         if not is_recorded:
             logger.warning("%s", LeaseLostError(lease.id))
-        elif run is not None:
-            status = TRANSITIONS[JobStatus.RUNNING][settlement.outcome.move]
-            self._meters.outcomes[run.claim.type, status] += 1
 
     # For the keeper of the leases, in its thread
 
@@ -446,6 +464,16 @@ class Runner:
             task.add_done_callback(self._cancellations.discard)
         run.is_cancelling = True
         self.queue.cancel(run.envelope)
+
+
+def _result(value: Any) -> bytes:
+    """What a handler returned, as JSON; BadInputError for what is none, or is too much."""
+    raw = json.encode(value, "result")
+    if len(raw) > MOST_RESULT:
+        raise BadInputError(
+            "result", f"takes {len(raw):,} bytes as JSON, {MOST_RESULT:,} are allowed: store it elsewhere"
+        )
+    return raw
 
 
 def _log(claim: Claim, outcome: Outcome) -> None:

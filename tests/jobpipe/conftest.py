@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -46,6 +47,17 @@ async def seen(pipe: Jobpipe, look: Callable[[], Awaitable[T]], is_it: Callable[
         return found
     finally:
         leave()
+
+
+@pytest.fixture(autouse=True)
+def loggers_stay_as_they_are() -> Iterator[None]:
+    """Why: setting up the logs of the service is for a whole process, and the next test may look for other lines."""
+    names = ("", "httpx", "httpcore", "uvicorn.error", "rate_envelope_queue", "jobpipe")
+    before = [(each := logging.getLogger(name), each.level, list(each.handlers)) for name in names]
+    yield
+    for each, level, handlers in before:
+        each.setLevel(level)
+        each.handlers[:] = handlers
 
 
 class Gate:

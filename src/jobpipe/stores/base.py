@@ -1,7 +1,7 @@
 """Store: where jobs live, as a Protocol of small atomic verbs, and the values that go in and out.
 
-Every verb is one atomic step, may be called from any thread, and blocks until it is on disk (as far as
-the store has one). The store's own clock decides what is due and which lease has run out: callers give
+Every verb is one atomic step and may be called from any thread. What `insert` and `settle` have answered is on disk
+(as far as the store has one). The store's own clock decides what is due and which lease has run out: callers give
 durations, never instants of their own. A verb raises StoreAwayError when the store cannot be reached or
 cannot write; then nothing of the call was done, or it was done whole and only the reply was lost, and it
 may be called again: `insert`, `settle` and `extend` of the same arguments come to the same.

@@ -109,7 +109,7 @@ class Guard:
             return True
         # Why the server's own address is: an address, unlike a name, cannot be pointed at us by a stranger.
         server = scope.get("server")
-        if self._is_anywhere and server is not None and host == server[0]:
+        if self._is_anywhere and server is not None and host == server[0].removeprefix("::ffff:"):
             return True
         try:
             return ip_address(host).is_loopback

@@ -146,6 +146,8 @@ def mapped_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_ERROR:  # nothing that time would mend
+            raise StoreError(f"the store {path} refused a statement: {error}") from error
         raise StoreAwayError(f"the store {path} cannot be used for now: {error}") from error
     except sqlite3.ProgrammingError as error:
         raise StoreError(f"the store {path} was closed: {error}") from error
@@ -155,3 +157,21 @@ def mapped_errors(path: Path) -> Iterator[None]:
                 f"the store {path} is no SQLite file, or a broken one: {error}"
             ) from error
         raise StoreError(f"the store {path} refused a statement: {error}") from error
+
+
+@contextmanager
+def plain_cursor(connection: sqlite3.Connection) -> Iterator[sqlite3.Cursor]:
+    """A cursor on somebody else's connection that gives rows as tuples and text as str, whatever he prefers."""
+    text_factory, connection.text_factory = connection.text_factory, str
+    try:
+        cursor = connection.cursor()
+        cursor.row_factory = None
+        yield cursor
+    finally:
+        connection.text_factory = text_factory
+
+
+def begins_by_itself(connection: sqlite3.Connection) -> bool:
+    """Would Python begin a transaction here before a write? Since 3.12 a connection may say so itself."""
+    is_automatic = getattr(connection, "autocommit", None) is True
+    return not (is_automatic or connection.in_transaction or connection.isolation_level is None)

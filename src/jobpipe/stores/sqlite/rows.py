@@ -108,7 +108,7 @@ def job_of(row: Sequence[Any]) -> Job:
         created_at=instant(created_at),
         started_at=None if started_at is None else instant(started_at),
         finished_at=None if finished_at is None else instant(finished_at),
-        history=() if history is None else tuple(map(_attempt_of, _read_history(history))),
+        history=_history_of(history),
     )
 
 
@@ -118,6 +118,13 @@ def _value_of(stored: Any) -> Any:
         return None if stored is None else _read_json(stored)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
+
+
+def _history_of(stored: Any) -> tuple[Attempt, ...]:
+    try:
+        return () if stored is None else tuple(map(_attempt_of, _read_history(stored)))
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return ()
 
 
 def _attempt_of(ended: _Ended) -> Attempt:

@@ -39,7 +39,7 @@ from ..base import (
     Watch,
     WorkerInfo,
 )
-from .connection import Connections, mapped_errors
+from .connection import Connections, begins_by_itself, mapped_errors, plain_cursor
 from .inserting import Answer, Batch, insert_all, insert_one
 from .migrate import migrate, refuse_newer
 from .rows import claims_of, job_of, settled_row, text_of
@@ -110,7 +110,9 @@ class SqliteStore:
             (answer,) = cursor.execute("PRAGMA quick_check(1)").fetchone()
         if answer != "ok":
             raise StoreRefusedError(f"the store {self.path} is broken: {answer}")
-        return ["every commit is on disk before it is acknowledged (WAL, synchronous=FULL)"]
+        return [
+            "every accepted job and every outcome is on disk before it is acknowledged (WAL, synchronous=FULL)"
+        ]
 
     def sibling(self) -> Self:
         return type(self)(self.path, clock=self._clock)
@@ -170,37 +172,35 @@ class SqliteStore:
             with self._writing() as (cursor, now):
                 answers = iter(insert_all(cursor, batches, now))
                 self._changes += sum(len(batch) for batch, _ in batches)
-        except Exception as error:
+        except BaseException as error:
             for ticket in tickets:
-                ticket.error = error
+                ticket.error = error if isinstance(error, Exception) else _interrupted(self.path)
+            if not isinstance(error, Exception):
+                raise  # it is meant for this thread alone
             return
         for ticket in tickets:
             ticket.answers = list(islice(answers, len(ticket.batches)))
 
     def insert_in(self, connection: Any, batch: Sequence[NewJob], *, capacity: int = 0) -> Answer:
-        self._check_own(connection)
-        with mapped_errors(self.path):
-            cursor = connection.cursor()
-            cursor.row_factory = None
-            if not connection.in_transaction and connection.isolation_level is not None:
-                cursor.execute("BEGIN IMMEDIATE")  # as Python itself begins one before a write
+        if not isinstance(connection, sqlite3.Connection):
+            raise BadInputError(
+                "connection", f"must be a sqlite3.Connection for this store, got {connection!r}"
+            )
+        with mapped_errors(self.path), plain_cursor(connection) as cursor:
+            self._check_own(cursor)
+            if begins_by_itself(connection):
+                cursor.execute("BEGIN IMMEDIATE")
             cursor.execute("SAVEPOINT jobpipe")
             try:
-                answer = insert_one(cursor, batch, capacity, self._clock())
+                return insert_one(cursor, batch, capacity, self._clock())
             except BaseException:
                 cursor.execute("ROLLBACK TO jobpipe")
                 raise
             finally:
                 cursor.execute("RELEASE jobpipe")
-            return answer
 
-    def _check_own(self, connection: Any) -> None:
-        if not isinstance(connection, sqlite3.Connection):
-            raise BadInputError(
-                "connection", f"must be a sqlite3.Connection for this store, got {connection!r}"
-            )
-        with mapped_errors(self.path):
-            files = [row[2] for row in connection.execute("PRAGMA database_list") if row[1] == "main"]
+    def _check_own(self, cursor: sqlite3.Cursor) -> None:
+        files = [row[2] for row in cursor.execute("PRAGMA database_list") if row[1] == "main"]
         if not files or not files[0] or not Path(files[0]).samefile(self.path):
             raise BadInputError(
                 "connection", f"must be one to the store's own file {self.path}, got one to {files}"
@@ -400,6 +400,10 @@ class SqliteStore:
     def prune(self, keep: float, limit: int = 1_000) -> int:
         with self._writing() as (cursor, now):
             return cursor.execute(sql("prune"), (now - keep, limit)).rowcount
+
+
+def _interrupted(path: Path) -> StoreAwayError:
+    return StoreAwayError(f"the store {path} was interrupted: it may have been done, or not; ask again")
 
 
 _INDEXES = {

@@ -1,7 +1,8 @@
 -- Instants are seconds since the epoch. Everything that is counted is counted by triggers, in the same transaction.
 
 CREATE TABLE jobs (
-    seq INTEGER PRIMARY KEY,
+    -- Never used twice, not even after the newest job was pruned: pages and events name jobs by it.
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,
     type TEXT NOT NULL,
     queue TEXT NOT NULL,

@@ -13,7 +13,11 @@ UPDATE jobs SET
     progress = coalesce(told.progress, jobs.progress),
     finished_at = CASE WHEN is_cancelling OR told.delay IS NULL THEN :now END,
     history = CASE WHEN told.given_back THEN history ELSE json_insert(
-        CASE json_array_length(history) >= :kept WHEN 1 THEN json_remove(history, '$[0]') ELSE history END,
+        CASE
+            WHEN NOT json_valid(history) THEN '[]' -- only somebody else can have put that there
+            WHEN json_array_length(history) >= :kept THEN json_remove(history, '$[0]')
+            ELSE history
+        END,
         '$[#]',
         json_object(
             'number', runs, 'began_at', json(printf('%.6f', started_at)), 'ended_at', json(printf('%.6f', :now)),
