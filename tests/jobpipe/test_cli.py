@@ -367,3 +367,34 @@ def test_logs_are_json_where_the_program_wants_it(start: Start, folder: Path) ->
     jobpipe.kill(signal.SIGTERM)
     assert jobpipe.code() == 0
     assert all(json.loads(line) for line in jobpipe.rest())
+
+
+def test_jobs_are_cancelled_and_retried_by_id_and_by_filter(empty_store: None) -> None:
+    for id in ("a", "b"):
+        call("enqueue", "echo", "1", "--id", id)
+    assert call("cancel", "a") == "a cancelled\n"
+    assert call_json("retry", "a")[0]["status"] == "queued"
+    assert call("cancel", "--type", "echo") == "2 jobs\n"
+    assert call_json("retry", "--all") == {"count": 2}
+    assert "job 'a' is queued" in call("retry", "a", code=1)
+    assert "no job has the id 'x'" in call("cancel", "x", code=1)
+
+
+@pytest.mark.parametrize("arguments", [[], ["a", "--all"], ["--all", "--queue", "q"]])
+def test_which_jobs_are_meant_must_be_said_in_one_way(arguments: list[str], empty_store: None) -> None:
+    assert "error: ID must be given" in call("cancel", *arguments, code=2)
+
+
+def test_a_queue_is_paused_and_resumed(empty_store: None) -> None:
+    call("enqueue", "echo", "1", "--id", "a")
+    assert call("pause", "default") == "default paused: 1 jobs wait, 0 run\n"
+    assert "paused" in call("job", "a", "--explain")
+    assert call_json("resume", "default")["paused"] is False
+
+
+def test_a_store_is_migrated_and_checked(folder: Path) -> None:
+    assert "0001_jobs" in call("migrate")
+    assert call("migrate") == "sqlite:///jobpipe.db: up to date\n"
+    assert "on disk" in call("check")
+    (folder / "broken.db").write_bytes(b"no database" * 1000)
+    assert "no SQLite file" in call("check", "--store", "sqlite:///broken.db", code=1)

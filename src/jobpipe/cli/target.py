@@ -12,7 +12,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Self
 
-from ..app import MOST_AT_ONCE, Jobpipe
+from ..app import MOST_AT_ONCE, Jobpipe, QueueInfo
 from ..errors import BadInputError, SettingsError
 from ..explain import Explanation, Reason
 from ..job import Job
@@ -76,6 +76,24 @@ class StoreTarget:
     def explain(self, id: str) -> Explanation:
         """Why it is not running."""
         return self._loop.run(self._pipe.explain(id))
+
+    def steer(self, verb: str, id: str) -> Job:
+        """Cancel or retry a job."""
+        return self._loop.run({"cancel": self._pipe.cancel, "retry": self._pipe.retry}[verb](id))
+
+    def steer_many(self, verb: str, **filters: str | None) -> int:
+        """Cancel or retry all jobs that match; how many it were."""
+        verbs = {"cancel": self._pipe.cancel_many, "retry": self._pipe.retry_many}
+        return self._loop.run(verbs[verb](**filters))
+
+    def hold(self, verb: str, queue: str) -> QueueInfo:
+        """Pause or resume a queue."""
+        return self._loop.run({"pause": self._pipe.pause, "resume": self._pipe.resume}[verb](queue))
+
+    def check(self) -> list[str]:
+        """How well the store keeps the promises."""
+        store = self._pipe.store
+        return [f"{store.url}: {remark}" for remark in store.check()]
 
     def wait(self, id: str, timeout: float | None, tell: Callable[[str], object]) -> Job:
         """The job when it is finished, or the time is over; `tell` hears why it is not running, when that changes."""

@@ -1,0 +1,40 @@
+"""`migrate` and `check`: look after the store itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import typer
+
+from .guard import guarded
+from .options import with_settings
+
+
+@guarded
+@with_settings(["store"])
+def migrate(*, flags: Mapping[str, Any]) -> None:
+    """Bring the store's schema up to date. Every other command does so too; this one does nothing else."""
+    from ..settings import Settings
+    from ..stores import open_store
+
+    store = open_store(Settings.load(flags).store)
+    try:
+        steps = store.migrate()
+        typer.echo("\n".join(f"{store.url}: {step}" for step in steps) or f"{store.url}: up to date")
+    finally:
+        store.close()
+
+
+@guarded
+@with_settings(["store"])
+def check(*, flags: Mapping[str, Any]) -> None:
+    """Say how well the store keeps the promises; code 1 if it cannot."""
+    from .target import StoreTarget
+
+    with StoreTarget(flags.get("store")) as target:
+        for remark in target.check():
+            typer.echo(remark)
+
+
+COMMANDS = (migrate, check)
