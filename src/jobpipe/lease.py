@@ -36,7 +36,8 @@ class _Chore:
     """Something to be done again and again."""
 
     every: float
-    do: Callable[[], None]
+    do: Callable[[], float | None]
+    """Returns in how many seconds to do it again, if that is sooner."""
     due_at: float = 0.0
 
 
@@ -57,6 +58,7 @@ class Keeper:
             _Chore(min(max(lease / 4, 0.1), 5.0) * random.uniform(0.8, 1.0), self._rescue),  # noqa: S311
             _Chore(self._beat_every, self._beat),
             _Chore(1.0, self._look),
+            _Chore(1.0, self._tick),
             _Chore(_PRUNE_EVERY, self._prune),
         ]
         self._thread = threading.Thread(target=self._run, name="jobpipe-keeper", daemon=True)
@@ -82,16 +84,16 @@ class Keeper:
             now = time.monotonic()
             for chore in self._chores:
                 if chore.due_at <= now:
-                    chore.due_at = now + chore.every
-                    self._attempt(chore.do)
+                    sooner = self._attempt(chore.do)
+                    chore.due_at = now + (chore.every if sooner is None else min(sooner, chore.every))
             self._attempt(self._note_progress)
             self._bell.wait(max(min(chore.due_at for chore in self._chores) - time.monotonic(), 0.01))
             self._bell.clear()
 
-    def _attempt(self, do: Callable[[], None]) -> None:
+    def _attempt(self, do: Callable[[], float | None]) -> float | None:
         """Do it; whatever is wrong, go on with the next."""
         try:
-            do()
+            sooner = do()
         except StoreError as error:
             if not self._is_away:
                 logger.warning("leases cannot be kept for now: %s", error)
@@ -100,6 +102,8 @@ class Keeper:
             logger.exception("the keeper of leases met an error")
         else:
             self._is_away = False
+            return sooner
+        return None
 
     def _extend(self) -> None:
         leases = self._runner.leases() if self._runner is not None else []
@@ -125,6 +129,9 @@ class Keeper:
 
     def _look(self) -> None:
         self._pipe.pace.note(self._store.counts())
+
+    def _tick(self) -> float | None:
+        return self._pipe.schedules.tick(self._store)
 
     def _prune(self) -> None:
         while self._store.prune(self._pipe.settings.keep):

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from msgspec.structs import replace
 
 from rate_envelope_queue import BadFieldsError, Cron
 
 from .errors import BadInputError
-from .ids import check_name
 from .job import instant
-from .stores.base import Missed, NewJob, ScheduleEntry
+from .stores.base import Missed, ScheduleEntry
 
 LATE = 5.0
 """Seconds after which a tick that did not fire counts as missed."""
@@ -110,13 +108,3 @@ def tick_id(name: str, tick_at: float) -> str:
     text = moment.strftime("%Y-%m-%dT%H:%M:%S")
     fraction = f".{moment.microsecond:06d}" if moment.microsecond else ""
     return f"{name}@{text}{fraction}Z"
-
-
-def job_of_tick(entry: ScheduleEntry, prepared: NewJob) -> NewJob:
-    """The job for the entry's next tick."""
-    return replace(prepared, id=tick_id(entry.name, entry.next_at))
-
-
-def check_schedule_name(value: Any) -> str:
-    """The name of a schedule, or BadInputError."""
-    return check_name("name", value)
