@@ -23,7 +23,7 @@ from .backoff import Backoff
 from .courier import Answer, Courier, unwrap
 from .errors import BadInputError, JobConflictError, JobNotFoundError, WrongStatusError
 from .feed import Feed
-from .handler import Defaults, JobType
+from .handler import Defaults, JobType, takes_payload
 from .ids import check_id, check_name, new_id
 from .job import DEFAULT_QUEUE, DEFAULT_RETRIES, FINISHED, Job, JobStatus, Move, sources
 from .pace import Pace
@@ -167,11 +167,12 @@ class Jobpipe:
         self, name: str | None, timing: dict[str, Any], options: dict[str, Any]
     ) -> Callable[[Callable[[], R]], JobType[[], R]]:
         def register(handler: Callable[[], R]) -> JobType[[], R]:
-            chosen = name or handler.__name__
+            chosen = check_name("name", name or getattr(handler, "__name__", None))
             request = convert({"type": chosen, **timing}, ScheduleRequest)
-            job_type = self.job(chosen, **options)(handler)
-            if job_type.takes_payload:
+            if takes_payload(handler):
                 raise BadInputError("handler", f"of a schedule takes no arguments, {handler!r} does")
+            self.schedules.check(chosen, request)
+            job_type: JobType[[], R] = self.job(chosen, **options)(handler)
             self.schedules.declare(chosen, request)
             return job_type
 

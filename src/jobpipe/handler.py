@@ -115,6 +115,11 @@ class JobType(Generic[P, R]):
         return handler(argument) if self.takes_payload else handler()
 
 
+def takes_payload(handler: Callable[..., Any]) -> bool:
+    """Does it take the payload? BadInputError if it can be no handler."""
+    return _payload_of(handler)[1]
+
+
 def _payload_of(handler: Callable[..., Any]) -> tuple[Any, bool]:
     """The type of the payload, and whether the handler takes it at all."""
     if not callable(handler):

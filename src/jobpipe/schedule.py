@@ -6,7 +6,7 @@ the store lets one of them put the job in. Nothing here knows the local clock.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from msgspec.structs import replace
@@ -31,6 +31,7 @@ class Timing:
     every: float | None = None
     cron: str | None = None
     tz: str | None = None
+    _cron: Cron | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if (self.every is None) == (self.cron is None):
@@ -41,28 +42,30 @@ class Timing:
             if not SHORTEST <= self.every <= LONGEST:
                 raise BadInputError(
                     "every",
-                    f"must be a number of seconds from {SHORTEST:g} to {LONGEST:g}, got {self.every!r}",
+                    f"must be a number of seconds from {SHORTEST:g} to {LONGEST:.0f}, got {self.every!r}",
                 )
-        else:
-            self._cron()
-
-    def _cron(self) -> Cron:
-        try:
-            return Cron(self.cron or "", tz=self.tz or "UTC")
-        except BadFieldsError as error:
-            field, _, problem = str(error).partition(" ")
-            raise BadInputError({"expr": "cron"}.get(field, field), problem) from None
+        object.__setattr__(self, "_cron", None if self.cron is None else _read(self.cron, self.tz))
 
     def next_after(self, moment: float, anchor_at: float) -> float:
         """The first tick after a moment, both as seconds since the epoch."""
-        if self.every is None:
-            return self._cron().next_after(instant(moment)).timestamp()
-        passed = max((moment - anchor_at) // self.every, 0.0)
+        if self._cron is not None:
+            return self._cron.next_after(instant(moment)).timestamp()
+        every = self.every or LONGEST  # Why: it has one, which the type cannot say
+        passed = max((moment - anchor_at) // every, 0.0)
         for count in (passed, passed + 1, passed + 2):
-            tick = anchor_at + count * self.every
+            tick = anchor_at + count * every
             if count and tick > moment:
                 return tick
-        raise BadInputError("every", f"is too short to be told from nothing, got {self.every!r}")
+        raise BadInputError("every", f"is too short to be told from nothing, got {every!r}")
+
+
+def _read(cron: str, tz: str | None) -> Cron:
+    try:
+        return Cron(cron, tz="UTC" if tz is None else tz)
+    except BadFieldsError as error:
+        if str(error).startswith("tz "):
+            raise BadInputError("tz", f"must be the name of a time zone, got {tz!r}") from None
+        raise BadInputError("cron", str(error).removeprefix("expr ")) from None
 
 
 def seconds_of(every: float | timedelta) -> float:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from msgspec import UNSET, Struct, UnsetType, json
+from msgspec import UNSET, Meta, Struct, UnsetType, json
 
-from .errors import BadInputError, JobpipeError, QueueFullError, ScheduleNotFoundError
+from .errors import BadInputError, JobpipeError, QueueFullError, ScheduleNotFoundError, StoreError
 from .ids import check_name
 from .job import instant
 from .request import JobRequest, Name, convert
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("jobpipe")
 
+Expression = Annotated[str, Meta(max_length=200)]
+Zone = Annotated[str, Meta(max_length=100)]
+
 
 class ScheduleRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What may be said of a schedule: `every` so many seconds, or `cron` in the time zone `tz`."""
@@ -32,8 +35,8 @@ class ScheduleRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     payload: Any = None
     queue: Name | UnsetType = UNSET
     every: float | UnsetType = UNSET
-    cron: str | UnsetType = UNSET
-    tz: str | UnsetType = UNSET
+    cron: Expression | UnsetType = UNSET
+    tz: Zone | UnsetType = UNSET
     missed: Missed = Missed.ONE
 
 
@@ -60,13 +63,19 @@ class Timetable:
     def __init__(self, pipe: Jobpipe) -> None:
         self._pipe = pipe
         self._declared: dict[str, ScheduleRequest] = {}
+        self._is_broken: set[str] = set()
+        """The schedules in the store of which the log has said that nobody can read them."""
 
     def declare(self, name: str, request: ScheduleRequest) -> None:
         """A schedule of the program itself: put in when the program begins to serve or to work."""
+        self.check(name, request)
+        self._declared[name] = request
+
+    def check(self, name: str, request: ScheduleRequest) -> None:
+        """BadInputError unless it can be declared."""
         if check_name("name", name) in self._declared:
             raise BadInputError("name", f"{name!r} is taken by another schedule: names must be unique")
         _timing(request)
-        self._declared[name] = request
 
     def register(self, store: Store) -> None:
         """Put in what the program declares; what is there already keeps its ticks."""
@@ -96,18 +105,32 @@ class Timetable:
     async def run(self, name: str) -> Receipt:
         """Put its job in now, beside its ticks."""
         entry = await self._call(_entry, name)
-        return (await self._pipe.enqueue_many([self._request(entry)]))[0]
+        return await self._pipe.enqueue(entry.type, json.decode(entry.payload), queue=entry.queue)
 
     def tick(self, store: Store) -> float | None:
         """Put in the jobs of all ticks that are due; in how many seconds the next one is."""
         found = store.schedules()
-        next_at: list[float] = []
-        for entry in found.entries:
-            following_at = following(entry, found.now) if entry.next_at <= found.now else entry.next_at
-            if entry.next_at <= found.now and not self._fire(store, entry, following_at, found.now):
-                continue  # it stays due, and is tried again
-            next_at.append(following_at)
+        next_at = [
+            upcoming
+            for entry in found.entries
+            if (upcoming := self._upcoming(store, entry, found.now)) is not None
+        ]
         return max(min(next_at) - found.now, 0.0) if next_at else None
+
+    def _upcoming(self, store: Store, entry: ScheduleEntry, now: float) -> float | None:
+        """Its next tick, after the one that is due, if one is; None for one that stays due, to be tried again."""
+        if entry.next_at > now:
+            return entry.next_at
+        try:
+            next_at = following(entry, now)
+            return next_at if self._fire(store, entry, next_at, now) else None
+        except StoreError:
+            raise
+        except Exception as error:  # Why: what somebody else put into the store must not stop the others
+            if entry.name not in self._is_broken:
+                self._is_broken.add(entry.name)
+                logger.error("schedule %s cannot be kept: %s", entry.name, error)
+            return None
 
     def _fire(self, store: Store, entry: ScheduleEntry, next_at: float, now: float) -> bool:
         """False if there was no room for the job."""
@@ -127,13 +150,17 @@ class Timetable:
     def _job(self, entry: ScheduleEntry) -> NewJob | None:
         """The job of its next tick; None, and a line in the log, if the type would not take it any more."""
         try:
-            return self._pipe.prepare(self._request(entry, id=tick_id(entry.name, entry.next_at)))
+            return self._pipe.prepare(
+                JobRequest(
+                    id=tick_id(entry.name, entry.next_at),
+                    type=entry.type,
+                    queue=entry.queue,
+                    payload=json.decode(entry.payload),
+                )
+            )
         except BadInputError as error:
             logger.error("schedule %s puts no job in: %s", entry.name, error)
             return None
-
-    def _request(self, entry: ScheduleEntry, **options: Any) -> JobRequest:
-        return JobRequest(type=entry.type, queue=entry.queue, payload=json.decode(entry.payload), **options)
 
     def _put(self, store: Store, name: str, request: ScheduleRequest) -> ScheduleEntry:
         timing = _timing(request)

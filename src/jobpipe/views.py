@@ -56,6 +56,7 @@ class _StatusOnly(Struct):
 
 
 def read_cursor(cursor: str | None) -> int | None:
+    """What a caller gave as the cursor of a page, checked."""
     if cursor is None:
         return None
     if not (isinstance(cursor, str) and cursor.isascii() and cursor.isdigit() and len(cursor) <= 18):

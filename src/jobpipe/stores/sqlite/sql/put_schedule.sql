@@ -1,5 +1,5 @@
-INSERT INTO schedules (name, type, queue, payload, every, cron, tz, missed, anchor_at, next_at)
-VALUES (:name, :type, :queue, :payload, :every, :cron, :tz, :missed, :anchor_at, :next_at)
+INSERT INTO schedules (name, type, queue, payload, every, cron, tz, missed, anchor_at, next_at, last_at, last_job)
+VALUES (:name, :type, :queue, :payload, :every, :cron, :tz, :missed, :anchor_at, :next_at, :last_at, :last_job)
 ON CONFLICT (name) DO UPDATE SET
     type = excluded.type, queue = excluded.queue, payload = excluded.payload, missed = excluded.missed,
     every = excluded.every, cron = excluded.cron, tz = excluded.tz,
