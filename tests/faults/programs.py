@@ -260,7 +260,7 @@ class Start:
     def serve(self, *arguments: str) -> Program:
         """A service that listens."""
         program = self("serve", *arguments)
-        assert program.http  # made here and not by the first to use it: there may be several threads
+        _ = program.http  # made here and not by the first to use it: there may be several threads
         return program
 
     def worker(self, *arguments: str) -> Program:
