@@ -200,6 +200,13 @@ def _entry(store: Store, name: str) -> ScheduleEntry:
     raise ScheduleNotFoundError(name)
 
 
+def _next_at(entry: ScheduleEntry) -> list[datetime]:
+    try:
+        return preview(entry)
+    except BadInputError:  # Why: one that only others can read must be seen all the same, and can be dropped
+        return [instant(entry.next_at)]
+
+
 def info_of(entry: ScheduleEntry) -> ScheduleInfo:
     """The entry as it is shown."""
     return ScheduleInfo(
@@ -211,7 +218,7 @@ def info_of(entry: ScheduleEntry) -> ScheduleInfo:
         cron=entry.cron,
         tz=entry.tz,
         missed=entry.missed,
-        next_at=preview(entry),
+        next_at=_next_at(entry),
         last_at=None if entry.last_at is None else instant(entry.last_at),
         last_job=entry.last_job,
     )
