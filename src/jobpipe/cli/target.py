@@ -13,6 +13,7 @@ from ..errors import BadInputError, SettingsError
 from ..explain import Explanation
 from ..job import Job
 from ..stores.base import Receipt
+from ..timetable import ScheduleInfo
 
 _ONE_WAIT = 30.0
 
@@ -65,6 +66,10 @@ class StoreTarget:
     def explain(self, id: str) -> Explanation:
         """Why it is not running."""
         return self._loop.run(self._pipe.explain(id))
+
+    def schedules(self) -> list[ScheduleInfo]:
+        """All schedules, by name."""
+        return self._loop.run(self._pipe.schedules.all())
 
     def wait(self, id: str) -> Job:
         """The job when it is finished, however long that takes."""
