@@ -160,7 +160,7 @@ class Jobpipe:
         missed: Missed | str = Missed.ONE,
         **options: Any,
     ) -> Callable[[Callable[[], R]], JobType[[], R]]:
-        """`every` by the time of day: a cron expression, in a time zone (extra `cron`)."""
+        """`every` by the time of day: a cron expression, in a time zone."""
         return self._scheduled(name, {"cron": expression, "tz": tz, "missed": missed}, options)
 
     def _scheduled(
