@@ -5,6 +5,7 @@ Every process that serves or works calls `tick`; the store lets one of them put 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from datetime import datetime
@@ -86,12 +87,17 @@ class Timetable:
         """Make or change a schedule; BadInputError naming the field."""
         checked: ScheduleRequest = convert(_given(request), ScheduleRequest)
         check_name("name", name)
+        await asyncio.to_thread(
+            _timing, checked
+        )  # Why: that an expression never fires may take seconds to find
         return info_of(await self._call(self._put, name, checked))
 
     async def all(self) -> list[ScheduleInfo]:
         """All schedules, by name."""
-        found = await self._call(lambda store: store.schedules())
-        return [info_of(entry) for entry in found.entries]
+        found: list[ScheduleInfo] = await self._call(
+            lambda store: [info_of(entry) for entry in store.schedules().entries]
+        )
+        return found
 
     async def get(self, name: str) -> ScheduleInfo:
         """One schedule; ScheduleNotFoundError."""

@@ -350,6 +350,23 @@ def test_what_is_wrong_is_refused_with_its_field(
     bench.pipe.close()
 
 
+def test_an_expression_that_is_long_looked_at_holds_nobody_up() -> None:
+    """It is found to lie in every gap of fifty years, second by second, while the event loop goes on."""
+    pipe = Jobpipe("memory://")
+
+    async def scenario() -> None:
+        request = ScheduleRequest(type="echo", cron="* * 2 * 3 0L", tz="Europe/Berlin")
+        putting = asyncio.create_task(pipe.schedules.put("s", request))
+        for _ in range(20):
+            await asyncio.sleep(0.001)
+        assert not putting.done()
+        with pytest.raises(BadInputError, match="never"):
+            await putting
+
+    run(scenario())
+    pipe.close()
+
+
 @pytest.mark.parametrize("name", ["", "a b", "é", "x" * 101, ".x"])
 def test_a_wrong_name_is_refused(away_from_home: Path, name: str) -> None:
     bench = Bench(lambda time: MemoryStore(clock=time))
