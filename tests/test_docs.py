@@ -25,6 +25,7 @@ from jobpipe import CurrentJob, Job, Jobpipe, JobRequest, JobStatus, JobType, Se
 from jobpipe import job as jobs
 from jobpipe.settings import flag_of
 from jobpipe.stores.base import Capabilities, Receipt, Store, WorkerInfo
+from jobpipe.timetable import Timetable
 from jobpipe.web.app import make_app
 from jobpipe.web.problems import KINDS
 from rate_envelope_queue import (
@@ -49,6 +50,7 @@ PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *D
 REFERENCE = ROOT / "docs" / "reference.md"
 EXPLANATION = ROOT / "docs" / "explanation.md"
 SERVICE = ROOT / "docs" / "jobpipe"
+SCHEDULES = (jobpipe.ScheduleInfo, jobpipe.ScheduleRequest)
 SERVICE_PAGES = [ROOT / "README.md", *sorted(SERVICE.glob("*.md"))]
 
 _FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -219,9 +221,18 @@ def test_reference_names_everything_public(name: str) -> None:
 
 def test_service_reference_names_everything_public() -> None:
     """As code, alone or with its arguments: functions, classes, methods, fields and the verbs of a store."""
-    classes = (Jobpipe, JobType, CurrentJob, Store)
+    classes = (Jobpipe, JobType, CurrentJob, Timetable, Store)
     members = {name for owner in classes for name in dir(owner) if not name.startswith("_")} - _INTERNAL
-    values = (Job, JobRequest, Receipt, Capabilities, WorkerInfo, jobpipe.Stats, jobpipe.QueueInfo)
+    values = (
+        Job,
+        JobRequest,
+        Receipt,
+        Capabilities,
+        WorkerInfo,
+        jobpipe.Stats,
+        jobpipe.QueueInfo,
+        *SCHEDULES,
+    )
     attributes = {field.name for value in values for field in fields_of(value)}
     options = set(inspect.signature(Jobpipe.job).parameters) - {"self", "name"}
     names = {*jobpipe.__all__, *jobpipe.testing.__all__, *members, *attributes, *options}
@@ -231,8 +242,19 @@ def test_service_reference_names_everything_public() -> None:
 
 
 _INTERNAL = {
-    *("courier", "feed", "insert", "pace", "prepare", "prepare_many", "on_cancel", "on_hint"),  # of a pipe
+    *(
+        "courier",
+        "feed",
+        "insert",
+        "pace",
+        "prepare",
+        "prepare_many",
+        "hint",
+        "on_cancel",
+        "on_hint",
+    ),  # of a pipe
     *("encode", "decode", "run", "backoff", "defaults", "is_async"),  # of a job type
+    *("declare", "register", "tick"),  # of a timetable
 }
 """What the service itself uses of them."""
 
@@ -254,10 +276,13 @@ def test_http_reference_has_every_problem() -> None:
 
 
 def test_http_reference_has_every_field() -> None:
-    """A row for each field of a job, and of a request."""
+    """A row for each field of a job, of a schedule, and of the requests."""
     text = (SERVICE / "http.md").read_text(encoding="utf-8")
-    names = {field.name for value in (Job, JobRequest) for field in fields_of(value)}
-    assert [name for name in sorted(names) if f"| `{name}` |" not in text] == []
+    rows = re.findall(r"^\| (`[\w`, ]+`) \|", text, re.MULTILINE)
+    shown = {name for row in rows for name in re.findall(r"\w+", row)}
+    assert {
+        field.name for value in (Job, JobRequest, *SCHEDULES) for field in fields_of(value)
+    } - shown == set()
 
 
 def state_diagram() -> str:

@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .app import JobPage, Jobpipe, QueueInfo, Stats
+    from .app import Jobpipe
     from .current import CurrentJob, current_job
     from .errors import (
         BadInputError,
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         PayloadTooLargeError,
         QueueFullError,
         Retry,
+        ScheduleNotFoundError,
         SettingsError,
         Snooze,
         StoppingError,
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
     from .request import JobRequest
     from .settings import Settings
     from .stores import open_store
-    from .stores.base import Receipt
+    from .stores.base import Missed, Receipt
+    from .timetable import ScheduleInfo, ScheduleRequest
+    from .views import JobPage, QueueInfo, Stats
 
 __all__ = [
     "Attempt",
@@ -49,6 +52,7 @@ __all__ = [
     "Jobpipe",
     "JobpipeError",
     "LeaseLostError",
+    "Missed",
     "PayloadTooLargeError",
     "Progress",
     "QueueFullError",
@@ -56,6 +60,9 @@ __all__ = [
     "Reason",
     "Receipt",
     "Retry",
+    "ScheduleInfo",
+    "ScheduleNotFoundError",
+    "ScheduleRequest",
     "Settings",
     "SettingsError",
     "Snooze",
@@ -70,12 +77,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "app": (
-        "JobPage",
-        "Jobpipe",
-        "QueueInfo",
-        "Stats",
-    ),
+    "app": ("Jobpipe",),
     "current": (
         "CurrentJob",
         "current_job",
@@ -90,6 +92,7 @@ _MODULES = {
         "PayloadTooLargeError",
         "QueueFullError",
         "Retry",
+        "ScheduleNotFoundError",
         "SettingsError",
         "Snooze",
         "StoppingError",
@@ -113,7 +116,19 @@ _MODULES = {
     "request": ("JobRequest",),
     "settings": ("Settings",),
     "stores": ("open_store",),
-    "stores.base": ("Receipt",),
+    "stores.base": (
+        "Missed",
+        "Receipt",
+    ),
+    "timetable": (
+        "ScheduleInfo",
+        "ScheduleRequest",
+    ),
+    "views": (
+        "JobPage",
+        "QueueInfo",
+        "Stats",
+    ),
 }
 """Where each public name is. Why not imported above: `jobpipe --help` needs none of them."""
 

@@ -10,10 +10,11 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from functools import cached_property
 from typing import Any, NamedTuple, ParamSpec, Self, TypeVar, Unpack, overload
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 
 from . import builtin
 from . import explain as explaining
@@ -22,14 +23,17 @@ from .backoff import Backoff
 from .courier import Answer, Courier, unwrap
 from .errors import BadInputError, JobConflictError, JobNotFoundError, WrongStatusError
 from .feed import Feed
-from .handler import Defaults, JobType
+from .handler import Defaults, JobType, takes_payload
 from .ids import check_id, check_name, new_id
 from .job import DEFAULT_QUEUE, DEFAULT_RETRIES, FINISHED, Job, JobStatus, Move, sources
 from .pace import Pace
 from .request import JobOptions, JobRequest, check, convert, read, read_many
+from .schedule import seconds_of
 from .settings import Settings
 from .stores import open_store
-from .stores.base import Counts, Filter, JobEvent, NewJob, Receipt, Store, WorkerInfo
+from .stores.base import Filter, JobEvent, Missed, NewJob, Receipt, Store, WorkerInfo
+from .timetable import ScheduleRequest, Timetable
+from .views import JobPage, QueueInfo, Stats, filter_of, queues_of, read_cursor
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -41,35 +45,6 @@ LARGEST_BATCH = 1_000
 LONGEST_WAIT = 300.0
 _LOOK_AGAIN = 5.0
 """Seconds after which one who waits looks for himself."""
-
-
-class JobPage(Struct, frozen=True):
-    """Jobs, newest first, without payload, result and history."""
-
-    jobs: list[Job]
-    next_cursor: str | None
-
-
-class QueueInfo(Struct, frozen=True, kw_only=True):
-    """A queue, and how many unfinished jobs it has."""
-
-    name: str
-    paused: bool
-    scheduled: int = 0
-    queued: int = 0
-    running: int = 0
-
-
-class Stats(Struct, frozen=True, kw_only=True):
-    """How many jobs there are with each status, and how many a second came to have it of late."""
-
-    scheduled: int
-    queued: int
-    running: int
-    done: int
-    failed: int
-    cancelled: int
-    per_second: dict[str, float]
 
 
 class _Opened(NamedTuple):
@@ -99,6 +74,8 @@ class Jobpipe:
         self.types: dict[str, JobType[..., Any]] = {}
         """The job types that this process knows, by name."""
         self.pace = Pace()
+        self.schedules = Timetable(self)
+        """The schedules in the store; those of the program are made by `every` and `cron`."""
         builtin.register(self)
 
     # Setting up
@@ -156,6 +133,48 @@ class Jobpipe:
                 deadline=None if limits.deadline is UNSET else limits.deadline,
             )
             self.types[type] = job_type = JobType(self, type, handler, defaults, backoff)
+            return job_type
+
+        return register
+
+    def every(
+        self,
+        seconds: float | timedelta,
+        *,
+        name: str | None = None,
+        missed: Missed | str = Missed.ONE,
+        **options: Any,
+    ) -> Callable[[Callable[[], R]], JobType[[], R]]:
+        """Make a function without arguments a job that is put in every so many seconds, by one process of all.
+
+        Schedule and job type are named after the function unless a name is given. `missed` says what becomes of
+        ticks that passed while nothing ran: "one" job for all of them, or "none". Options are those of `job`.
+        """
+        return self._scheduled(name, {"every": seconds_of(seconds), "missed": missed}, options)
+
+    def cron(
+        self,
+        expression: str,
+        *,
+        tz: str = "UTC",
+        name: str | None = None,
+        missed: Missed | str = Missed.ONE,
+        **options: Any,
+    ) -> Callable[[Callable[[], R]], JobType[[], R]]:
+        """`every` by the time of day: a cron expression, in a time zone."""
+        return self._scheduled(name, {"cron": expression, "tz": tz, "missed": missed}, options)
+
+    def _scheduled(
+        self, name: str | None, timing: dict[str, Any], options: dict[str, Any]
+    ) -> Callable[[Callable[[], R]], JobType[[], R]]:
+        def register(handler: Callable[[], R]) -> JobType[[], R]:
+            chosen = check_name("name", name or getattr(handler, "__name__", None))
+            request = convert({"type": chosen, **timing}, ScheduleRequest)
+            if takes_payload(handler):
+                raise BadInputError("handler", f"of a schedule takes no arguments, {handler!r} does")
+            self.schedules.check(chosen, request)
+            job_type: JobType[[], R] = self.job(chosen, **options)(handler)
+            self.schedules.declare(chosen, request)
             return job_type
 
         return register
@@ -308,7 +327,7 @@ class Jobpipe:
     async def insert(self, batch: list[NewJob]) -> Answer:
         """Insert prepared jobs, and let workers of this process know."""
         answer = await self.courier.insert(batch)
-        self._hint()
+        self.hint()
         return answer
 
     async def _insert(self, batch: list[NewJob]) -> list[Receipt]:
@@ -318,7 +337,7 @@ class Jobpipe:
         if not batch:
             return []
         receipts = unwrap(self.store.insert([batch], capacity=self.settings.queue_size)[0])
-        self._hint()
+        self.hint()
         return receipts
 
     def on_hint(self, listener: Callable[[], object]) -> Callable[[], None]:
@@ -331,7 +350,8 @@ class Jobpipe:
         self._on_cancel.append(listener)
         return lambda: self._on_cancel.remove(listener)
 
-    def _hint(self) -> None:
+    def hint(self) -> None:
+        """Tell who listens that there may be jobs to run."""
         for listener in self._on_hint:
             listener()
 
@@ -357,7 +377,7 @@ class Jobpipe:
         if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_AT_ONCE:
             raise BadInputError("limit", f"must be a whole number from 1 to {MOST_AT_ONCE}, got {limit!r}")
         page = await self.courier.call(
-            self.store.page, filter_of(status=status, type=type, queue=queue), limit, _read_cursor(cursor)
+            self.store.page, filter_of(status=status, type=type, queue=queue), limit, read_cursor(cursor)
         )
         return JobPage(page.jobs, None if page.next is None else str(page.next))
 
@@ -429,7 +449,7 @@ class Jobpipe:
             raise JobNotFoundError(id)
         if found not in sources(Move.REVIVE):
             raise WrongStatusError(id, found, "be retried: only failed and cancelled jobs can")
-        self._hint()
+        self.hint()
         return await self.get(id)
 
     async def cancel_many(
@@ -470,7 +490,7 @@ class Jobpipe:
                 before = page.next
                 if before is None:
                     break
-        self._hint()
+        self.hint()
         return count
 
     async def pause(self, queue: str) -> QueueInfo:
@@ -481,7 +501,7 @@ class Jobpipe:
     async def resume(self, queue: str) -> QueueInfo:
         """Undo a pause."""
         await self.courier.call(self.store.resume, check_name("queue", queue))
-        self._hint()
+        self.hint()
         return await self._queue(queue)
 
     async def _queue(self, name: str) -> QueueInfo:
@@ -497,39 +517,3 @@ _PLAIN = Defaults(queue=DEFAULT_QUEUE, max_retries=DEFAULT_RETRIES, priority=0, 
 def _request(type: str, payload: Any, options: JobOptions) -> JobRequest:
     given = {name: value for name, value in options.items() if value is not None}
     return read({"type": type, "payload": payload, **given})
-
-
-def filter_of(
-    *, status: JobStatus | str | None = None, type: str | None = None, queue: str | None = None
-) -> Filter:
-    """What a caller gave as a filter, checked."""
-    return Filter(
-        status=None if status is None else convert({"status": status}, _StatusOnly).status,
-        type=None if type is None else check_name("type", type),
-        queue=None if queue is None else check_name("queue", queue),
-    )
-
-
-class _StatusOnly(Struct):
-    status: JobStatus
-
-
-def _read_cursor(cursor: str | None) -> int | None:
-    if cursor is None:
-        return None
-    if not (isinstance(cursor, str) and cursor.isascii() and cursor.isdigit() and len(cursor) <= 18):
-        raise BadInputError("cursor", "must be the next_cursor of a page")
-    return int(cursor)
-
-
-def queues_of(counts: Counts) -> list[QueueInfo]:
-    """The queues in the counts, by name."""
-    found: dict[str, dict[str, int]] = {name: {} for name in counts.paused}
-    for tally in counts.tallies:
-        numbers = found.setdefault(tally.queue, {})
-        if tally.status not in FINISHED:
-            numbers[tally.status] = numbers.get(tally.status, 0) + tally.count
-    return [
-        QueueInfo(name=name, paused=name in counts.paused, **numbers)
-        for name, numbers in sorted(found.items())
-    ]

@@ -4,6 +4,7 @@ JobpipeError
   BadInputError(ValueError)            a value is wrong; `field` names it
     PayloadTooLargeError               the payload is longer than it may be
   JobNotFoundError(LookupError)        no job has that id
+  ScheduleNotFoundError(LookupError)   no schedule has that name
   JobConflictError                     the id is taken by a job with other content
   WrongStatusError                     the job's status does not allow it
   QueueFullError                       too many jobs wait in the queue
@@ -53,6 +54,14 @@ class JobNotFoundError(JobpipeError, LookupError):
     def __init__(self, id: str) -> None:
         super().__init__(f"no job has the id {id!r}")
         self.id = id
+
+
+class ScheduleNotFoundError(JobpipeError, LookupError):
+    """No schedule has that name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"no schedule has the name {name!r}")
+        self.name = name
 
 
 class JobConflictError(JobpipeError):

@@ -52,7 +52,7 @@ class JobType(Generic[P, R]):
         )
         self._pipe = pipe
         self._handler = handler
-        self._model, self._takes_payload = _payload_of(handler)
+        self._model, self.takes_payload = _payload_of(handler)
         try:
             self._decode = msgspec.json.Decoder(self._model).decode
             msgspec.json.schema(self._model)  # Why: a decoder takes classes that it can never make
@@ -112,7 +112,12 @@ class JobType(Generic[P, R]):
     def run(self, argument: Any) -> Any | Awaitable[Any]:
         """Call the handler: a coroutine if it is one."""
         handler: Callable[..., Any] = self._handler
-        return handler(argument) if self._takes_payload else handler()
+        return handler(argument) if self.takes_payload else handler()
+
+
+def takes_payload(handler: Callable[..., Any]) -> bool:
+    """Does it take the payload? BadInputError if it can be no handler."""
+    return _payload_of(handler)[1]
 
 
 def _payload_of(handler: Callable[..., Any]) -> tuple[Any, bool]:

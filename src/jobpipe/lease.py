@@ -58,6 +58,7 @@ class Keeper:
             _Chore(min(max(lease / 4, 0.1), 5.0) * random.uniform(0.8, 1.0), self._rescue),  # noqa: S311
             _Chore(self._beat_every, self._beat),
             _Chore(1.0, self._look),
+            _Chore(1.0, self._tick),
             _Chore(_PRUNE_EVERY, self._prune),
         ]
         self._thread = threading.Thread(target=self._run, name="jobpipe-keeper", daemon=True)
@@ -128,6 +129,9 @@ class Keeper:
 
     def _look(self) -> None:
         self._pipe.pace.note(self._store.counts())
+
+    def _tick(self) -> float | None:
+        return self._pipe.schedules.tick(self._store)
 
     def _prune(self) -> float | None:
         return 0.0 if self._store.prune(self._pipe.settings.keep) else None

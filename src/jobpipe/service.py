@@ -41,7 +41,7 @@ class Service:
         """Open the store and begin to run jobs."""
         settings = self.pipe.settings
         slots = settings.workers if self._slots is None else self._slots
-        await asyncio.to_thread(lambda: self.pipe.store)
+        await asyncio.to_thread(lambda: self.pipe.schedules.register(self.pipe.store))
         if slots:
             self.runner = Runner(self.pipe, self.meters, slots)
             await self.runner.start()

@@ -28,6 +28,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"backoff", "ids", "job", "meters", "payload", "settings"}),
     frozenset({"stores"}),
     frozenset({"builtin", "courier", "current", "explain", "feed", "handler", "outcome", "pace", "request"}),
+    frozenset({"schedule", "timetable", "views"}),
     frozenset({"app"}),
     frozenset({"lease", "runner"}),
     frozenset({"service"}),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import re
 import signal
 import socket
 import time
@@ -119,6 +121,7 @@ def test_serve_has_a_flag_for_every_setting_and_worker_for_all_but_the_web() -> 
         (["jobs", "--store", "memory://"], "error: JOBPIPE_STORE must be a store that others can see"),
         (["jobs", "--store", "foo://x"], "error: JOBPIPE_STORE must begin with"),
         (["jobs", "--status", "lost"], "error: status "),
+        (["schedules", "--store", "memory://"], "error: JOBPIPE_STORE must be a store that others can see"),
         (["jobs", "--limit", "0"], "error: limit must be at least 1"),
         (["enqueue", "echo", "1", "--priority", "5000"], "error: priority "),
         (["enqueue", "echo", "1", "--run-at", "2030-01-01T00:00:00"], "error: run_at "),
@@ -213,6 +216,50 @@ def test_what_is_in_a_job_is_shown_as_text() -> None:
     shown = call("job", "t1")
     assert r"[red]\u001b[31m\n[/red]" in shown
     assert "\x1b" not in shown
+
+
+# Schedules
+
+
+def test_schedules_are_listed_for_people_and_for_programs(folder: Path, empty_store: None) -> None:
+    from jobpipe import Jobpipe, ScheduleRequest
+
+    assert call("schedules") == "no schedules\n"
+    assert call_json("schedules") == []
+    pipe = Jobpipe()
+
+    async def put() -> None:
+        async with pipe:
+            await pipe.schedules.put("tidy", ScheduleRequest(type="sleep", payload=1, every=60))
+            await pipe.schedules.put("fast", ScheduleRequest(type="echo", every=0.5))
+            await pipe.schedules.put(
+                "nightly", ScheduleRequest(type="echo", cron="0 3 * * *", tz="Europe/Berlin")
+            )
+
+    asyncio.run(put())
+    found = call_json("schedules")
+    assert [each["name"] for each in found] == ["fast", "nightly", "tidy"]
+    assert (found[1]["cron"], found[1]["last_at"], len(found[1]["next_at"])) == ("0 3 * * *", None, 5)
+    head, fast, nightly, tidy = call("schedules").splitlines()
+    assert re.split(r"\s{2,}", head.strip()) == ["NAME", "TYPE", "TIMING", "NEXT", "LAST RUN"]
+    assert re.split(r"\s{2,}", fast.strip())[:3] == ["fast", "echo", "every 0.5 s"]
+    assert re.split(r"\s{2,}", nightly.strip())[:3] == ["nightly", "echo", "0 3 * * * Europe/Berlin"]
+    assert re.fullmatch(r"tidy +sleep +every 60 s +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", tidy.strip())
+
+
+def test_the_last_run_of_a_schedule_is_shown(start: Start, folder: Path) -> None:
+    (folder / "beats.py").write_text(
+        "from jobpipe import Jobpipe\n"
+        "pipe = Jobpipe('sqlite:///jobs.db')\n"
+        "@pipe.every(0.1)\n"
+        "def beat():\n"
+        "    print('a beat', flush=True)\n"
+    )
+    start("worker", "beats:pipe").line("a beat")
+    (beat,) = call_json("schedules", "--store", "sqlite:///jobs.db")
+    assert beat["last_job"].startswith("beat@")
+    _, line = call("schedules", "--store", "sqlite:///jobs.db").splitlines()
+    assert re.fullmatch(r"beat +beat +every 0\.1 s +[\d-]{10} [\d:]{8} +[\d-]{10} [\d:]{8}", line.strip())
 
 
 # Sockets

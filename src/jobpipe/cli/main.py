@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from . import jobs, serving, steering, tending
+from . import jobs, schedules, serving, steering, tending
 
 app = typer.Typer(
     name="jobpipe",
@@ -36,7 +36,7 @@ def _root(
     pass
 
 
-for _group in (serving, jobs, steering, tending):
+for _group in (serving, jobs, schedules, steering, tending):
     for _command in _group.COMMANDS:
         app.command()(_command)
 

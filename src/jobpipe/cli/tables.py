@@ -1,4 +1,4 @@
-"""Tables: jobs for people (rich) and for programs (JSON), on stdout.
+"""Tables: jobs and schedules for people (rich) and for programs (JSON), on stdout.
 
 Every string of a job is shown as text: no markup, and nothing that a terminal would act on.
 """
@@ -20,6 +20,7 @@ from ..logs import escape
 if TYPE_CHECKING:
     from ..explain import Explanation
     from ..job import Job
+    from ..timetable import ScheduleInfo
 
 _COLOURS = {
     "scheduled": "cyan",
@@ -107,6 +108,32 @@ def print_job(job: Job) -> None:
 def print_explanation(explanation: Explanation) -> None:
     """The reason, in words."""
     _console().print(_text(explanation.text))
+
+
+def print_schedules(schedules: list[ScheduleInfo]) -> None:
+    """A line a schedule."""
+    if not schedules:
+        _console().print("no schedules")
+        return
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in ("NAME", "TYPE", "TIMING", "NEXT", "LAST RUN"):
+        table.add_column(name, no_wrap=True, overflow="fold")
+    for each in schedules:
+        table.add_row(
+            _text(each.name),
+            _text(each.type),
+            _text(_timing(each)),
+            _when(each.next_at[0]),
+            _when(each.last_at) if each.last_at else "",
+        )
+    _console().print(table)
+
+
+def _timing(schedule: ScheduleInfo) -> str:
+    """In words: `every 60 s`, `0 3 * * * Europe/Berlin`."""
+    if schedule.every is None:
+        return f"{schedule.cron} {schedule.tz}"
+    return f"every {int(schedule.every) if schedule.every.is_integer() else schedule.every} s"
 
 
 def _console() -> Console:

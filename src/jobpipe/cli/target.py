@@ -12,11 +12,13 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Self
 
-from ..app import MOST_AT_ONCE, Jobpipe, QueueInfo
+from ..app import MOST_AT_ONCE, Jobpipe
 from ..errors import BadInputError, SettingsError
 from ..explain import Explanation, Reason
 from ..job import Job
 from ..stores.base import Receipt
+from ..timetable import ScheduleInfo
+from ..views import QueueInfo
 
 _FILE = "sqlite:///"
 _LOOK_AGAIN = 2.0
@@ -76,6 +78,10 @@ class StoreTarget:
     def explain(self, id: str) -> Explanation:
         """Why it is not running."""
         return self._loop.run(self._pipe.explain(id))
+
+    def schedules(self) -> list[ScheduleInfo]:
+        """All schedules, by name."""
+        return self._loop.run(self._pipe.schedules.all())
 
     def steer(self, verb: str, id: str) -> Job:
         """Cancel or retry a job."""

@@ -103,6 +103,13 @@ class Haul(Struct, frozen=True):
     """Seconds until the next scheduled job comes due; None if there is none."""
 
 
+class Missed(StrEnum):
+    """What becomes of ticks that passed while nobody was there: one job for all of them, or none."""
+
+    ONE = "one"
+    NONE = "none"
+
+
 class LeaseState(StrEnum):
     """What an extension found."""
 
@@ -198,6 +205,39 @@ class WorkerInfo(Struct, frozen=True, kw_only=True):
     started_at: float
     seen_at: float = 0.0
     """By the store's clock; set by it."""
+
+
+class ScheduleEntry(Struct, frozen=True, kw_only=True):
+    """A schedule: which job it puts in, when, and how far it has come."""
+
+    name: str
+    type: str
+    queue: str
+    payload: bytes
+    """JSON."""
+    every: float | None = None
+    cron: str | None = None
+    tz: str | None = None
+    missed: Missed = Missed.ONE
+    anchor_at: float = 0.0
+    """From when `every` counts."""
+    next_at: float = 0.0
+    """Its next tick."""
+    last_at: float | None = None
+    """The last tick for which it put a job in."""
+    last_job: str | None = None
+
+    @property
+    def timing(self) -> tuple[float | None, str | None, str | None]:
+        """What, if it changes, makes its ticks other ones."""
+        return self.every, self.cron, self.tz
+
+
+class Schedules(Struct, frozen=True):
+    """All schedules by name, and what time it is for the store."""
+
+    now: float
+    entries: list[ScheduleEntry]
 
 
 class Watch(Protocol):
@@ -331,6 +371,26 @@ class Store(Protocol):
 
     def workers(self) -> list[WorkerInfo]:
         """The workers that are known, by name."""
+
+    # Schedules
+
+    def put_schedule(self, entry: ScheduleEntry) -> ScheduleEntry:
+        """Make or change a schedule; what it is now. One whose timing stays the same keeps its ticks."""
+
+    def drop_schedule(self, name: str) -> bool:
+        """Forget a schedule; was it there?"""
+
+    def schedules(self) -> Schedules:
+        """All schedules."""
+
+    def fire_tick(
+        self, name: str, tick_at: float, next_at: float, job: NewJob | None, *, capacity: int = 0
+    ) -> Receipt | JobConflictError | QueueFullError | None:
+        """Put in the job of a tick, if there is one, and go on to the next: both, and only the first to ask.
+
+        None if the schedule's next tick is not that one (any more), or there was no job to put in. What keeps the job
+        from being inserted leaves the tick due.
+        """
 
     # Tidying
 

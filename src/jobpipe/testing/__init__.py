@@ -21,6 +21,7 @@ _MODULES = (
     "leases",
     "looking",
     "model",
+    "scheduling",
     "settling",
     "steering",
     "tools",

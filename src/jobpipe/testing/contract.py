@@ -13,6 +13,7 @@ from .concurrency import Concurrency
 from .inserting import Inserting
 from .leases import Leases
 from .looking import Looking
+from .scheduling import Scheduling
 from .settling import Settling
 from .steering import Steering
 from .tools import assert_counts_are_exact
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     from .harness import StoreHarness
 
 
-class StoreContract(Inserting, Claiming, Settling, Leases, Steering, Looking, Watching, Concurrency):
+class StoreContract(
+    Inserting, Claiming, Settling, Leases, Steering, Scheduling, Looking, Watching, Concurrency
+):
     """The tests; `harness` is theirs to be given, a new one with an empty store for each test."""
 
     @pytest.fixture

@@ -19,7 +19,18 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from msgspec.structs import replace
 
 from ..job import Job, JobError, JobStatus, Move, Progress
-from ..stores.base import Claim, Filter, JobEvent, Lease, NewJob, Outcome, Settlement, WorkerInfo
+from ..stores.base import (
+    Claim,
+    Filter,
+    JobEvent,
+    Lease,
+    Missed,
+    NewJob,
+    Outcome,
+    ScheduleEntry,
+    Settlement,
+    WorkerInfo,
+)
 from ..stores.memory import MemoryStore
 from .harness import ManualTime
 from .tools import new_job
@@ -60,6 +71,23 @@ jobs = st.builds(
     max_retries=st.integers(0, 2),
     priority=st.integers(-1, 1),
     delay=st.sampled_from(SECONDS),
+)
+NAMES = ["s0", "s1"]
+ticks = st.sampled_from([1.5, 2.0, 3.5])
+entries = st.builds(
+    lambda timing, **fields: ScheduleEntry(**fields, every=timing[0], cron=timing[1], tz=timing[2]),
+    timing=st.sampled_from(
+        [(1.0, None, None), (2.0, None, None), (None, "* * * * *", "UTC"), (None, "* * * * *", "Asia/Tokyo")]
+    ),
+    name=st.sampled_from(NAMES),
+    type=st.sampled_from(TYPES),
+    queue=st.sampled_from(QUEUES),
+    payload=st.sampled_from([b"null", b'{"x":1}']),
+    missed=st.sampled_from(Missed),
+    anchor_at=st.sampled_from([0.0, 0.5]),
+    next_at=ticks,
+    last_at=st.sampled_from([None, 0.5]),
+    last_job=st.sampled_from([None, "before"]),
 )
 some_ids = st.lists(st.sampled_from([*IDS, "unknown"]), max_size=3)
 picks = st.lists(st.integers(0, 30), min_size=1, max_size=3)
@@ -191,6 +219,32 @@ class StoreMachine(RuleBasedStateMachine):
         info = WorkerInfo(name=worker, types=("t0",), slots=slots, running=(), started_at=1.5)
         self._same(lambda store: store.beat(info, seconds))
 
+    @rule(entry=entries)
+    def put_schedule(self, entry: ScheduleEntry) -> None:
+        self._same(lambda store: store.put_schedule(entry))
+
+    @rule(name=st.sampled_from(NAMES))
+    def drop_schedule(self, name: str) -> None:
+        self._same(lambda store: store.drop_schedule(name))
+
+    @rule(
+        name=st.sampled_from(NAMES),
+        tick_at=st.one_of(st.none(), ticks),
+        next_at=ticks,
+        job=st.one_of(st.none(), jobs),
+        capacity=st.sampled_from([0, 0, 2]),
+    )
+    def fire_tick(
+        self, name: str, tick_at: float | None, next_at: float, job: NewJob | None, capacity: int
+    ) -> None:
+        """Mostly of the tick that is next, else of any."""
+        found = {entry.name: entry.next_at for entry in self.oracle.schedules().entries}
+        at = found.get(name, 1.5) if tick_at is None else tick_at
+        self._same(
+            lambda store: store.fire_tick(name, at, next_at, job, capacity=capacity),
+            lambda answer: (type(answer), vars(answer)) if isinstance(answer, Exception) else answer,
+        )
+
     @rule(keep=st.sampled_from(SECONDS))
     def prune(self, keep: float) -> None:
         # Why all: which of those that finished at one instant goes first is nobody's business.
@@ -215,6 +269,10 @@ class StoreMachine(RuleBasedStateMachine):
             lambda store: store.counts(),
             lambda counts: ({row for row in counts.tallies if row.total}, counts.paused),
         )
+
+    @invariant()
+    def schedules_are_equal(self) -> None:
+        self._same(lambda store: store.schedules())
 
     @invariant()
     def workers_are_equal(self) -> None:

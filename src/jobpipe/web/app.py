@@ -21,6 +21,7 @@ from .openapi import document
 from .problems import NoSuchPathError, WrongMethodError
 from .routes_jobs import JobRoutes
 from .routes_queues import QueueRoutes
+from .routes_schedules import ScheduleRoutes
 from .routes_service import ServiceRoutes
 from .site import Site
 
@@ -39,7 +40,14 @@ class WebApp:
         self.events = Events(self.site, heartbeat)
         self._enqueue = Enqueue(self.site)
         own = ServiceRoutes(self.site)
-        parts = (own, self._enqueue, JobRoutes(self.site), QueueRoutes(self.site), self.events)
+        parts = (
+            own,
+            self._enqueue,
+            JobRoutes(self.site),
+            QueueRoutes(self.site),
+            ScheduleRoutes(self.site),
+            self.events,
+        )
         self.calls: list[Call] = [call for part in parts for call in part.calls()]
         """The table of all that can be called."""
         own.openapi = msgspec.json.encode(document(self.calls))

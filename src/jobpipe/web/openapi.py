@@ -78,6 +78,8 @@ def _operation(call: Call, known: dict[int, Any], components: dict[str, Any]) ->
 
 
 def _answer(status: int, type: Any, known: dict[int, Any]) -> dict[str, Any]:
+    if type is None:
+        return {"description": HTTPStatus(status).phrase}
     media, schema = (
         (type, {"type": "string"}) if isinstance(type, str) else ("application/json", known[id(type)])
     )

@@ -8,8 +8,8 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ..app import Stats
 from ..errors import StoreError
+from ..views import Stats
 from .call import Call, json_response
 from .metrics import MEDIA_TYPE, MetricsPage
 from .problems import NotReadyError

@@ -48,11 +48,14 @@ from ..base import (
     Page,
     Receipt,
     Rescued,
+    ScheduleEntry,
+    Schedules,
     Settlement,
     Tally,
     WorkerInfo,
 )
 from .record import Heap, Lane, Record
+from .watch import MemoryWatch
 
 KEPT_EVENTS = 10_000
 WORKER_LOST = JobError(type="WorkerLost", message="worker lost")
@@ -89,6 +92,7 @@ class MemoryStore:
         self._events: deque[JobEvent] = deque(maxlen=KEPT_EVENTS)
         self._last_event = 0
         self._workers: dict[str, tuple[float, WorkerInfo]] = {}
+        self._schedules: dict[str, ScheduleEntry] = {}
 
     @contextmanager
     def _step(self) -> Iterator[float]:
@@ -443,8 +447,8 @@ class MemoryStore:
         with self._step():
             return self._last_event
 
-    def watch(self) -> _MemoryWatch:
-        return _MemoryWatch(self._changed, lambda: self._changes)
+    def watch(self) -> MemoryWatch:
+        return MemoryWatch(self._changed, lambda: self._changes)
 
     def beat(self, worker: WorkerInfo, seconds: float) -> None:
         with self._step() as now:
@@ -456,6 +460,41 @@ class MemoryStore:
     def workers(self) -> list[WorkerInfo]:
         with self._step() as now:
             return [info for _, (until, info) in sorted(self._workers.items()) if until > now]
+
+    def put_schedule(self, entry: ScheduleEntry) -> ScheduleEntry:
+        with self._step():
+            known = self._schedules.get(entry.name)
+            if known is not None:
+                entry = replace(entry, last_at=known.last_at, last_job=known.last_job)
+                if known.timing == entry.timing:
+                    entry = replace(entry, anchor_at=known.anchor_at, next_at=known.next_at)
+            self._schedules[entry.name] = entry
+            return entry
+
+    def drop_schedule(self, name: str) -> bool:
+        with self._step():
+            return self._schedules.pop(name, None) is not None
+
+    def schedules(self) -> Schedules:
+        with self._step() as now:
+            return Schedules(now, [self._schedules[name] for name in sorted(self._schedules)])
+
+    def fire_tick(
+        self, name: str, tick_at: float, next_at: float, job: NewJob | None, *, capacity: int = 0
+    ) -> Receipt | JobConflictError | QueueFullError | None:
+        with self._step() as now:
+            entry = self._schedules.get(name)
+            if entry is None or entry.next_at != tick_at:
+                return None
+            receipt = None
+            if job is not None:
+                answer = self._insert([job], capacity, now)
+                if not isinstance(answer, list):
+                    return answer
+                (receipt,) = answer
+                entry = replace(entry, last_at=tick_at, last_job=job.id)
+            self._schedules[name] = replace(entry, next_at=next_at)
+            return receipt
 
     def prune(self, keep: float, limit: int = 1_000) -> int:
         pruned = 0
@@ -470,28 +509,6 @@ class MemoryStore:
             if len(self._order) > 2 * len(self._jobs) + 16:
                 self._order = [each for each in self._order if self._jobs.get(each.new.id) is each]
         return pruned
-
-
-class _MemoryWatch:
-    """Rings when the store has changed since it was last asked."""
-
-    def __init__(self, changed: Condition, changes: Callable[[], int]) -> None:
-        self._changed = changed
-        self._changes = changes
-        self._seen = changes()
-        self._is_closed = False
-
-    def wait(self, timeout: float) -> bool:
-        with self._changed:
-            self._changed.wait_for(lambda: self._is_closed or self._changes() != self._seen, timeout)
-            has_changed = self._changes() != self._seen
-            self._seen = self._changes()
-            return has_changed
-
-    def close(self) -> None:
-        with self._changed:
-            self._is_closed = True
-            self._changed.notify_all()
 
 
 def _fits(record: Record, filter: Filter) -> bool:

@@ -21,7 +21,14 @@ from urllib.parse import unquote
 
 import msgspec
 
-from ...errors import BadInputError, SettingsError, StoreAwayError, StoreRefusedError
+from ...errors import (
+    BadInputError,
+    JobConflictError,
+    QueueFullError,
+    SettingsError,
+    StoreAwayError,
+    StoreRefusedError,
+)
 from ...job import KEPT_HISTORY, TRANSITIONS, Job, JobError, JobStatus, Move, Progress
 from ..base import (
     Capabilities,
@@ -33,7 +40,10 @@ from ..base import (
     LeaseState,
     NewJob,
     Page,
+    Receipt,
     Rescued,
+    ScheduleEntry,
+    Schedules,
     Settlement,
     Tally,
     Watch,
@@ -42,7 +52,7 @@ from ..base import (
 from .connection import Connections, begins_by_itself, mapped_errors, plain_cursor
 from .inserting import Answer, Batch, insert_all, insert_one
 from .migrate import migrate, refuse_newer
-from .rows import claims_of, job_of, settled_row, text_of
+from .rows import claims_of, job_of, schedule_of, settled_row, text_of
 from .statements import sql
 from .watch import SqliteWatch
 
@@ -394,6 +404,47 @@ class SqliteStore:
                 msgspec.structs.replace(msgspec.json.decode(info, type=WorkerInfo), seen_at=seen_at)
                 for info, seen_at in cursor.execute(sql("workers"), (self._clock(),))
             ]
+
+    # Schedules
+
+    def put_schedule(self, entry: ScheduleEntry) -> ScheduleEntry:
+        values = msgspec.structs.asdict(entry) | {
+            "payload": entry.payload.decode(),
+            "missed": entry.missed.value,
+        }
+        with self._writing() as (cursor, _):
+            cursor.execute(sql("put_schedule"), values)
+            (found,) = [each for each in self._entries(cursor) if each.name == entry.name]
+            return found
+
+    def drop_schedule(self, name: str) -> bool:
+        with self._writing() as (cursor, _):
+            return cursor.execute(sql("drop_schedule"), (name,)).rowcount == 1
+
+    def schedules(self) -> Schedules:
+        with self._reading() as cursor:
+            return Schedules(self._clock(), self._entries(cursor))
+
+    def _entries(self, cursor: sqlite3.Cursor) -> list[ScheduleEntry]:
+        return [schedule_of(row) for row in cursor.execute(sql("schedules"))]
+
+    def fire_tick(
+        self, name: str, tick_at: float, next_at: float, job: NewJob | None, *, capacity: int = 0
+    ) -> Receipt | JobConflictError | QueueFullError | None:
+        with self._writing() as (cursor, now):
+            (is_next,) = cursor.execute(sql("is_next_tick"), (name, tick_at)).fetchone()
+            if not is_next:
+                return None
+            receipt = None
+            if job is not None:
+                answer = insert_one(cursor, [job], capacity, now)
+                if not isinstance(answer, list):
+                    return answer
+                (receipt,) = answer
+                self._changes += 1
+            values = {"name": name, "tick_at": tick_at, "next_at": next_at, "job": job and job.id}
+            cursor.execute(sql("advance"), values)
+            return receipt
 
     # Tidying
 

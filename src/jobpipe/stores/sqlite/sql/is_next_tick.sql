@@ -1,0 +1,1 @@
+SELECT EXISTS (SELECT 1 FROM schedules WHERE name = ? AND next_at = ?)
