@@ -213,7 +213,9 @@ class Jobpipe:
                 is_given = given is not None and given.url == self.settings.store
                 store = given if given is not None and is_given else open_store(self.settings.store)
                 store.migrate()
-                self._opened = _Opened(store, Courier(store, self.settings.queue_size), Feed(store))
+                self._opened = _Opened(
+                    store, Courier(store, self.settings.queue_size, self.hint), Feed(store)
+                )
             return self._opened
 
     def close(self) -> None:
@@ -326,9 +328,7 @@ class Jobpipe:
 
     async def insert(self, batch: list[NewJob]) -> Answer:
         """Insert prepared jobs, and let workers of this process know."""
-        answer = await self.courier.insert(batch)
-        self.hint()
-        return answer
+        return await self.courier.insert(batch)
 
     async def _insert(self, batch: list[NewJob]) -> list[Receipt]:
         return unwrap(await self.insert(batch)) if batch else []

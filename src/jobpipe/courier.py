@@ -40,9 +40,11 @@ class _Group:
 class Courier:
     """The way from event loops to one store."""
 
-    def __init__(self, store: Store, capacity: int) -> None:
+    def __init__(self, store: Store, capacity: int, on_insert: Callable[[], object] = lambda: None) -> None:
         self._store = store
         self._capacity = capacity
+        self._on_insert = on_insert
+        """Told, in the thread that inserts, that there is something new: before who asked for it is answered."""
         self._threads = ThreadPoolExecutor(_THREADS, "jobpipe-store") if store.capabilities.blocking else None
         self._groups: WeakKeyDictionary[asyncio.AbstractEventLoop, _Group] = WeakKeyDictionary()
 
@@ -55,7 +57,7 @@ class Courier:
     async def insert(self, batch: Sequence[NewJob]) -> Answer:
         """Insert a batch, together with others that come at the same time."""
         if self._threads is None:
-            return self._store.insert([batch], capacity=self._capacity)[0]
+            return self._insert([batch])[0]
         loop = asyncio.get_running_loop()
         group = self._groups.get(loop)
         if group is None:
@@ -72,9 +74,7 @@ class Courier:
             while group.waiting:
                 load, group.waiting = group.waiting[:_MOST_TOGETHER], group.waiting[_MOST_TOGETHER:]
                 try:
-                    answers = await self.call(
-                        self._store.insert, [batch for batch, _ in load], capacity=self._capacity
-                    )
+                    answers = await self.call(self._insert, [batch for batch, _ in load])
                 except Exception as error:
                     for _, future in load:
                         if not future.done():
@@ -87,6 +87,11 @@ class Courier:
             group.carrier = None
             for _, future in group.waiting:
                 future.cancel()  # only where the loop itself ends
+
+    def _insert(self, batches: list[Sequence[NewJob]]) -> list[Answer]:
+        answers = self._store.insert(batches, capacity=self._capacity)
+        self._on_insert()
+        return answers
 
     def close(self) -> None:
         """Wait for calls under way, and take no more."""

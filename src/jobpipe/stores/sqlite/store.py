@@ -102,6 +102,7 @@ class SqliteStore:
         self._tickets: deque[_Ticket] = deque()
         self._inserting = threading.Lock()
         self._changes = 0
+        self._has_news = False  # was something inserted by this handle since its last claim?
 
     # Being there
 
@@ -188,6 +189,7 @@ class SqliteStore:
             if not isinstance(error, Exception):
                 raise  # it is meant for this thread alone
             return
+        self._has_news = True
         for ticket in tickets:
             ticket.answers = list(islice(answers, len(ticket.batches)))
 
@@ -220,10 +222,12 @@ class SqliteStore:
 
     def claim(self, worker: str, types: Sequence[str], limit: int, lease: float) -> Haul:
         names = text_of(list(types))
-        with self._reading() as cursor:
-            # Why first without the lock: most looks find nothing, and must not stand in the way of writers.
-            if limit < 1 or not cursor.execute(sql("lanes"), (names,)).fetchone():
-                return Haul([], self._due_in(cursor))
+        if not self._has_news or limit < 1:
+            with self._reading() as cursor:
+                # Why first without the lock: most looks find nothing, and must not stand in the way of writers.
+                if limit < 1 or not cursor.execute(sql("lanes"), (names,)).fetchone():
+                    return Haul([], self._due_in(cursor))
+        self._has_news = False
         with self._writing(synced=False) as (cursor, now):
             lanes = cursor.execute(sql("lanes"), (names,)).fetchall()
             heads = [cursor.execute(sql("first_in_lane"), (*lane, limit)).fetchall() for lane in lanes]
