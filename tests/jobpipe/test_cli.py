@@ -445,3 +445,40 @@ def test_a_store_is_migrated_and_checked(folder: Path) -> None:
     assert "on disk" in call("check")
     (folder / "broken.db").write_bytes(b"no database" * 1000)
     assert "no SQLite file" in call("check", "--store", "sqlite:///broken.db", code=1)
+
+
+def test_the_commands_speak_to_a_running_service_with_its_token(
+    start: Start, monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
+    token = "a-long-secret"
+    jobpipe = start("serve", "--store", "memory://", "--port", "0", "--token", token)
+    url = jobpipe.line(r"listening on (http://127\.0\.0\.1:\d+)$")[1]
+    there = ["--url", url, "--token", token]
+    job = call_json("enqueue", "echo", "[1]", "--id", "a", "--wait", *there)
+    assert (job["status"], job["result"]) == ("done", [1])
+    assert "it was there already" in call("enqueue", "echo", "[1]", "--id", "a", *there)
+    assert [each["id"] for each in call_json("jobs", *there)] == ["a"]
+    assert call_json("job", "a", *there)["history"][0]["number"] == 1
+    assert call("job", "a", "--explain", *there) == "It is done.\n"
+    assert "job 'a' is done" in call("cancel", "a", *there, code=1)
+    assert call("pause", "default", *there) == "default paused: 0 jobs wait, 0 run\n"
+    call("enqueue", "echo", "--id", "b", *there)
+    assert call("cancel", "--all", *there) == "1 job\n"
+    assert call("retry", "--status", "cancelled", *there) == "1 job\n"
+    assert call("schedules", *there) == "no schedules\n"
+    assert call("enqueue", "echo", "--max-retries", "500", *there, code=2).startswith("error: max_retries")
+    assert "no job has the id 'x'" in call("job", "x", *there, code=1)
+    assert "token" in call("jobs", "--url", url, code=1)
+    monkeypatch.setenv("JOBPIPE_TOKEN", token)
+    assert len(call_json("jobs", "--url", url)) == 2
+    jobpipe.kill(signal.SIGTERM)
+    assert jobpipe.code() == 0
+    assert "cannot be reached" in call("jobs", "--url", url, code=1)
+    assert not (folder / "jobpipe.db").exists()
+
+
+@pytest.mark.parametrize(
+    "url", ["localhost:8080", "ftp://x", "http://", "file:///etc/passwd", "http://u:p@x"]
+)
+def test_a_url_that_leads_to_no_service_is_refused(url: str) -> None:
+    assert "error: --url must be the address of a service" in call("jobs", "--url", url, code=2)

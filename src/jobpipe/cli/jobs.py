@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from .guard import fail, guarded
-from .options import with_settings
+from .options import with_target
 
 Json = Annotated[bool, typer.Option("--json", help="JSON, for programs")]
 Type = Annotated[str | None, typer.Option("--type", help="only of this type", show_default=False)]
@@ -16,7 +16,7 @@ Queue = Annotated[str | None, typer.Option("--queue", help="only of this queue",
 
 
 @guarded
-@with_settings(["store"])
+@with_target
 def enqueue(
     *,
     type: Annotated[str, typer.Argument(metavar="TYPE", help="the job type: echo, sleep, …")],
@@ -54,10 +54,10 @@ def enqueue(
 ) -> None:
     """Put a job in."""
     from .tables import print_job, print_json
-    from .target import StoreTarget
+    from .target import open_target
 
     value = _payload(payload)
-    with StoreTarget(flags.get("store"), may_make=True) as target:
+    with open_target(flags, may_make=True) as target:
         receipt = target.enqueue(
             type,
             value,
@@ -84,7 +84,7 @@ def enqueue(
 
 
 @guarded
-@with_settings(["store"])
+@with_target
 def jobs(
     *,
     status: Annotated[
@@ -98,9 +98,9 @@ def jobs(
 ) -> None:
     """List jobs, newest first."""
     from .tables import print_jobs, print_json
-    from .target import StoreTarget
+    from .target import open_target
 
-    with StoreTarget(flags.get("store")) as target:
+    with open_target(flags) as target:
         found = target.jobs(status=status, type=type, queue=queue, limit=limit)
     if json:
         print_json(found, without=("payload", "result", "history"))
@@ -109,7 +109,7 @@ def jobs(
 
 
 @guarded
-@with_settings(["store"])
+@with_target
 def job(
     *,
     id: Annotated[str, typer.Argument(metavar="ID")],
@@ -119,9 +119,9 @@ def job(
 ) -> None:
     """Show a job with its history."""
     from .tables import print_explanation, print_job, print_json
-    from .target import StoreTarget
+    from .target import open_target
 
-    with StoreTarget(flags.get("store")) as target:
+    with open_target(flags) as target:
         found = None if explain else target.job(id)
         explanation = target.explain(id) if explain else None
     if json:

@@ -6,7 +6,7 @@ They are read as text: the settings themselves say what is wrong with a value, w
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from functools import wraps
 from typing import Annotated, Any
@@ -18,9 +18,30 @@ from ..settings import Settings, flag_of
 _TABLE = {each.name: each for each in fields(Settings)}
 
 
-def with_settings(names: Iterable[str]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command a flag for each of these settings; it gets those that were used as the mapping `flags`."""
-    chosen = list(names)
+_URL = Annotated[
+    str | None,
+    typer.Option(
+        "--url",
+        help="a running service, such as http://localhost:8080, in place of the store",
+        show_default=False,
+    ),
+]
+
+
+def with_target(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the flags that say where the jobs are: a store, or a service and its token."""
+    return with_settings(["store", "token"], {"url": _URL})(command)
+
+
+def with_settings(
+    names: Iterable[str], others: Mapping[str, Any] | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command a flag for each of these settings (and others, by their annotation).
+
+    It gets those that were used as the mapping `flags`.
+    """
+    annotations = {name: Annotated[str | None, _option(name)] for name in names} | dict(others or {})
+    chosen = list(annotations)
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
@@ -35,7 +56,7 @@ def with_settings(names: Iterable[str]) -> Callable[[Callable[..., None]], Calla
                 name,
                 inspect.Parameter.KEYWORD_ONLY,
                 default=None,
-                annotation=Annotated[str | None, _option(name)],
+                annotation=annotations[name],
             )
             for name in chosen
         ]

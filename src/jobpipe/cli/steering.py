@@ -10,7 +10,7 @@ import typer
 from ..errors import BadInputError
 from .guard import guarded
 from .jobs import Json, Queue, Type
-from .options import with_settings
+from .options import with_target
 
 Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="the jobs", show_default=False)]
 Status = Annotated[str | None, typer.Option("--status", help="all jobs with this status", show_default=False)]
@@ -19,7 +19,7 @@ Name = Annotated[str, typer.Argument(metavar="QUEUE", help="the name of a queue"
 
 
 @guarded
-@with_settings(["store"])
+@with_target
 def cancel(
     *,
     ids: Ids = None,
@@ -35,7 +35,7 @@ def cancel(
 
 
 @guarded
-@with_settings(["store"])
+@with_target
 def retry(
     *,
     ids: Ids = None,
@@ -51,14 +51,14 @@ def retry(
 
 
 @guarded
-@with_settings(["store"])
+@with_target
 def pause(*, queue: Name, json: Json = False, flags: Mapping[str, Any]) -> None:
     """Start no more jobs of a queue."""
     _hold("pause", queue, json, flags)
 
 
 @guarded
-@with_settings(["store"])
+@with_target
 def resume(*, queue: Name, json: Json = False, flags: Mapping[str, Any]) -> None:
     """Let the jobs of a paused queue start again."""
     _hold("resume", queue, json, flags)
@@ -76,14 +76,14 @@ def _steer(
     flags: Mapping[str, Any],
 ) -> None:
     from .tables import print_json
-    from .target import StoreTarget
+    from .target import open_target
 
     has_filter = any(value is not None for value in filters.values())
     if sum([bool(ids), has_filter, is_all]) != 1:
         raise BadInputError(
             "ID", "must be given, or else a filter such as --type, or else --all: one of these"
         )
-    with StoreTarget(flags.get("store")) as target:
+    with open_target(flags) as target:
         if ids:
             changed = [target.steer(verb, id) for id in ids]
             if as_json:
@@ -103,9 +103,9 @@ _PENDING = " (it is told to end)"
 
 def _hold(verb: str, queue: str, as_json: bool, flags: Mapping[str, Any]) -> None:
     from .tables import print_json
-    from .target import StoreTarget
+    from .target import open_target
 
-    with StoreTarget(flags.get("store")) as target:
+    with open_target(flags) as target:
         info = target.hold(verb, queue)
     if as_json:
         print_json(info)
