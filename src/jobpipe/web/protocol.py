@@ -17,6 +17,35 @@ LONGEST_DISCARD = 128 * 1024 * 1024
 """Bytes of a body that was refused already, which are taken so that the client comes to read why."""
 
 
+class _Corked:
+    """A transport that sends head and body of an answer as one: what is written waits for the end of the turn.
+
+    Why: uvicorn writes them apart, and each write is a call of the system, which takes as long as the rest of an enqueue.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._held: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        if not self._held:
+            self._loop.call_soon(self.flush)
+        self._held.append(data)
+
+    def flush(self) -> None:
+        if self._held:
+            held, self._held = self._held, []
+            self._transport.write(b"".join(held))
+
+    def close(self) -> None:
+        self.flush()
+        self._transport.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
 class Protocol(HttpToolsProtocol):
     """One connection."""
 
@@ -29,7 +58,7 @@ class Protocol(HttpToolsProtocol):
         self._patience: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        super().connection_made(_Corked(transport, self.loop))  # type: ignore[arg-type]
         self._patience = self.loop.call_later(LONGEST_RECEIVE, self._give_up)
 
     def connection_lost(self, exc: Exception | None) -> None:
