@@ -259,7 +259,7 @@ class Jobpipe:
         """
         batch = [self.prepare(_request(type, payload, options))]
         if connection is not None:
-            return unwrap(self.store.insert_in(connection, batch, capacity=self.settings.queue_size))[0]
+            return self._insert_in(connection, batch)[0]
         return (await self._insert(batch))[0]
 
     def enqueue_sync(
@@ -268,7 +268,7 @@ class Jobpipe:
         """`enqueue` from any thread, with or without an event loop."""
         batch = [self.prepare(_request(type, payload, options))]
         if connection is not None:
-            return unwrap(self.store.insert_in(connection, batch, capacity=self.settings.queue_size))[0]
+            return self._insert_in(connection, batch)[0]
         return self._insert_sync(batch)[0]
 
     async def enqueue_many(self, requests: Iterable[JobRequest]) -> list[Receipt]:
@@ -332,6 +332,9 @@ class Jobpipe:
 
     async def _insert(self, batch: list[NewJob]) -> list[Receipt]:
         return unwrap(await self.insert(batch)) if batch else []
+
+    def _insert_in(self, connection: Any, batch: list[NewJob]) -> list[Receipt]:
+        return unwrap(self.store.insert_in(connection, batch, capacity=self.settings.queue_size))
 
     def _insert_sync(self, batch: list[NewJob]) -> list[Receipt]:
         if not batch:

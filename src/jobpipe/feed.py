@@ -50,12 +50,14 @@ class Feed:
     def _join(
         self, listeners: list[Callable[..., object]], listener: Callable[..., object]
     ) -> Callable[[], None]:
+        # Why before: nothing is asked of the store while the lock is held. An event too many does no harm.
+        newest = self._store.last_event() if listeners is self._on_events else 0
         with self._lock:
             if listeners is self._on_events and not self._on_events:
-                self._after = self._store.last_event()
+                self._after = newest
             listeners.append(listener)
             if self._thread is None and not self._is_closed.is_set():
-                self._watch = self._store.watch()
+                self._watch = self._store.watch()  # once, before anybody else needs the lock
                 self._thread = threading.Thread(
                     target=self._run, args=[self._watch], name="jobpipe-feed", daemon=True
                 )

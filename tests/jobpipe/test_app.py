@@ -875,3 +875,14 @@ def test_the_jobs_of_another_pipe_on_the_same_file_are_seen(sqlite_url: str) -> 
         one.enqueue_sync("echo", id="a")
         assert not other.enqueue_sync("echo", id="a").is_new
         put(other.store)
+
+
+def test_the_environment_wins_over_a_store_object_too(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    given = MemoryStore()
+    with closing(Jobpipe(given)) as pipe:
+        assert pipe.store is given
+    monkeypatch.setenv("JOBPIPE_STORE", f"sqlite:///{tmp_path}/jobs.db")
+    with closing(Jobpipe(given)) as pipe:
+        assert pipe.store.url.startswith("sqlite:")

@@ -393,3 +393,31 @@ def test_nothing_is_logged_where_nothing_is_wrong(url: str, caplog: pytest.LogCa
     run(scenario())
     wrong: list[Any] = [record for record in caplog.records if record.levelno >= logging.WARNING]
     assert wrong == []
+
+
+def test_tidying_without_an_end_costs_no_lease(caplog: pytest.LogCaptureFixture) -> None:
+    """A million finished jobs to prune, or lost ones to rescue, must not keep the thread from its leases."""
+    extended = threading.Event()
+
+    class Untidy(MemoryStore):
+        def prune(self, keep: float, limit: int = 1_000) -> int:
+            return limit  # there is always more
+
+        def extend(self, leases: Sequence[Lease], seconds: float) -> list[LeaseState]:
+            extended.set()
+            return super().extend(leases, seconds)
+
+    pipe = Jobpipe(Untidy(), lease=LEASE)
+
+    @pipe.job
+    async def slow() -> bool:
+        return await asyncio.to_thread(extended.wait, LIMIT)
+
+    async def scenario() -> Job:
+        async with pipe, pipe.running():
+            receipt = await slow.enqueue()
+            return await finished(pipe, receipt.id)
+
+    job = run(scenario())
+    assert (job.status, job.attempts, job.result) == (JobStatus.DONE, 1, True)
+    assert not rescued_lines(caplog)

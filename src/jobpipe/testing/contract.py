@@ -31,7 +31,7 @@ class StoreContract(
 
     @pytest.fixture
     def harness(self) -> Iterator[StoreHarness]:
-        raise NotImplementedError("a contract needs a fixture `harness` that gives a StoreHarness")
+        pytest.fail("a contract needs a fixture `harness` that gives a StoreHarness")
 
     @pytest.fixture
     def store(self, harness: StoreHarness) -> Iterator[Store]:

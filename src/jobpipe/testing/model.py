@@ -114,7 +114,8 @@ class StoreMachine(RuleBasedStateMachine):
         """The last event of each that was compared."""
 
     def make_store(self, time: ManualTime) -> Store:
-        raise NotImplementedError
+        """The store to be held against the memory store, on that clock."""
+        raise TypeError(f"{type(self).__name__} must say in make_store() which store it is about")
 
     def teardown(self) -> None:
         self.store.close()
