@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from huey import SqliteHuey  # type: ignore[import-untyped]
-from huey.consumer import Consumer  # type: ignore[import-untyped]
+from huey import SqliteHuey
+from huey.consumer import Consumer
 
 _POLL = 0.001
 """Seconds between two looks at an empty queue: the default of 0.1 would be its pick-up latency."""

@@ -202,7 +202,7 @@ def _litequeue_enqueued(path: Path, n: int) -> float:
 
 
 def _litequeue(path: Path) -> Any:
-    from litequeue import LiteQueue  # type: ignore[import-untyped]
+    from litequeue import LiteQueue
 
     return LiteQueue(path)
 
