@@ -18,7 +18,8 @@ from typing import Any, Protocol, Self
 from msgspec import Struct
 
 from ..errors import JobConflictError, QueueFullError
-from ..job import Job, JobError, JobStatus, Move, Progress
+from ..job import Attempt, Job, JobError, JobStatus, Move, Progress
+from .limits import Limit, Limits
 
 
 class Capabilities(Struct, frozen=True, kw_only=True):
@@ -53,6 +54,8 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     deadline: float | None
     fingerprint: str
     """Of everything that was sent: two jobs with one id and one fingerprint are the same job."""
+    key: str | None = None
+    """For the limits of its type that hold for each key by itself; None where it is not known (yet)."""
 
 
 class Receipt(Struct, frozen=True, gc=False):
@@ -88,7 +91,10 @@ class Claim(Struct, frozen=True, kw_only=True, gc=False):
     """Since when it could have been claimed."""
     created_at: float
     started_at: float
-    """When it was claimed."""
+    """When it was claimed, or may start if that is later."""
+    starts_in: float = 0.0
+    """So many seconds after the claim it may start, and not before: its type has a rate."""
+    key: str | None = None
 
     @property
     def id(self) -> str:
@@ -100,7 +106,8 @@ class Haul(Struct, frozen=True):
 
     claims: list[Claim]
     due_in: float | None
-    """Seconds until the next scheduled job comes due; None if there is none."""
+    """Seconds until it is worth to ask again: the next scheduled job comes due, or a rate lets the next one start;
+    None if nothing is in sight."""
 
 
 class Missed(StrEnum):
@@ -130,6 +137,8 @@ class Outcome(Struct, frozen=True, kw_only=True, gc=False):
     """Seconds until the next run; of RETRY and SNOOZE only."""
     progress: Progress | None = None
     """The last that the run reported, if it was not noted before."""
+    cools: float = 0.0
+    """For so many seconds no job of the type is to start."""
 
 
 class Settlement(Struct, frozen=True, gc=False):
@@ -203,6 +212,8 @@ class WorkerInfo(Struct, frozen=True, kw_only=True):
     running: tuple[str, ...]
     """The ids of the jobs that it runs."""
     started_at: float
+    limits: tuple[Limit, ...] = ()
+    """Those of its types."""
     seen_at: float = 0.0
     """By the store's clock; set by it."""
 
@@ -238,6 +249,23 @@ class Schedules(Struct, frozen=True):
 
     now: float
     entries: list[ScheduleEntry]
+
+
+class Parcel(Struct, frozen=True, kw_only=True):
+    """A job that waits, with all that is to be kept of it when it moves to another store."""
+
+    number: int
+    """Its place in the order of insertion, in the store that it comes from."""
+    job: NewJob
+    """With the run_at that it has now."""
+    attempts: int
+    runs: int
+    """Runs ever begun: the numbers in the history go on from it."""
+    created_at: float
+    started_at: float | None
+    error: JobError | None
+    progress: Progress | None
+    history: tuple[Attempt, ...]
 
 
 class Watch(Protocol):
@@ -292,10 +320,16 @@ class Store(Protocol):
 
     # Running
 
-    def claim(self, worker: str, types: Sequence[str], limit: int, lease: float) -> Haul:
+    def claim(
+        self, worker: str, types: Sequence[str], limit: int, lease: float, limits: Sequence[Limit] = ()
+    ) -> Haul:
         """Lease up to so many queued jobs of these types for so many seconds, and count their attempts.
 
-        By priority, highest first, then by run_at, then in the order of insertion; none of a paused queue.
+        By priority, highest first, then by run_at, then in the order of insertion; none of a paused queue, none of
+        a type that is cooling. A job whose type has a limit is passed over unless its gate lets it in (`Gate.enter`):
+        the gate of the type, or of the job's own key if the limit is keyed. A job without a key is not held up
+        by a keyed limit: who claims it has to find its key, and release it with that. A job holds its
+        place in a gate until it leaves the status running. Jobs that are passed over cost other claims nothing.
         """
 
     def extend(self, leases: Sequence[Lease], seconds: float) -> list[LeaseState]:
@@ -308,12 +342,16 @@ class Store(Protocol):
         """Record outcomes; False for each whose lease is not held any more.
 
         The same settlement again is True and changes nothing. If somebody asked to cancel the job, it is
-        cancelled, whatever the outcome. SNOOZE gives the attempt back and leaves no trace in the history.
+        cancelled, whatever the outcome. SNOOZE gives the attempt back and leaves no trace in the history. An
+        outcome that cools does so for all jobs of the type; the longest counts.
         A RETRY is recorded as it is told: the caller has seen to it that a retry is left.
         """
 
-    def release(self, leases: Sequence[Lease]) -> list[bool]:
-        """Put jobs back into their queues, where they were before, the attempts given back; True where it was held."""
+    def release(self, leases: Sequence[Lease], keys: Sequence[str | None] = ()) -> list[bool]:
+        """Put jobs back into their queues, where they were before, the attempts given back; True where it was held.
+
+        With keys, one for each lease, jobs have these from now on; None leaves the key as it is.
+        """
 
     def rescue(self, limit: int = 100) -> list[Rescued]:
         """Take back jobs whose lease has run out.
@@ -351,6 +389,15 @@ class Store(Protocol):
 
     def counts(self) -> Counts:
         """How many jobs there are."""
+
+    def key_of(self, id: str) -> str | None:
+        """The key of a job; None if it has none, or is unknown."""
+
+    def limits(self, type: str | None = None, key: str | None = None, limit: int = 100) -> Limits:
+        """The gates, by type and key, of all types or of one, of all keys or of one, and the types that are cooling.
+
+        Only gates with `next_at` ahead, or with jobs that hold a place.
+        """
 
     def ahead(self, id: str) -> int:
         """How many queued jobs of the same queue would be claimed before this one."""
@@ -391,6 +438,20 @@ class Store(Protocol):
         None if the schedule's next tick is not that one (any more), or there was no job to put in. What keeps the job
         from being inserted leaves the tick due.
         """
+
+    # Moving to another store
+
+    def export(self, limit: int, after: int = 0) -> list[Parcel]:
+        """The first jobs that wait (scheduled or queued) after that number, in the order of insertion."""
+
+    def adopt(self, parcels: Sequence[Parcel]) -> None:
+        """Insert jobs that come from another store as they were there, all or none.
+
+        A job of the same id and fingerprint counts as inserted; another of that id is a JobConflictError.
+        """
+
+    def discard(self, ids: Sequence[str]) -> int:
+        """Delete those of the jobs that wait; how many it were."""
 
     # Tidying
 

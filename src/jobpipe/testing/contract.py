@@ -12,7 +12,9 @@ from .claiming import Claiming
 from .concurrency import Concurrency
 from .inserting import Inserting
 from .leases import Leases
+from .limiting import Limiting
 from .looking import Looking
+from .moving import Moving
 from .scheduling import Scheduling
 from .settling import Settling
 from .steering import Steering
@@ -25,7 +27,17 @@ if TYPE_CHECKING:
 
 
 class StoreContract(
-    Inserting, Claiming, Settling, Leases, Steering, Scheduling, Looking, Watching, Concurrency
+    Inserting,
+    Claiming,
+    Limiting,
+    Settling,
+    Leases,
+    Steering,
+    Scheduling,
+    Looking,
+    Moving,
+    Watching,
+    Concurrency,
 ):
     """The tests; `harness` is theirs to be given, a new one with an empty store for each test."""
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from msgspec.structs import replace
 
 from ..job import Job, JobError, JobStatus, Move, Progress
@@ -31,6 +31,7 @@ from ..stores.base import (
     Settlement,
     WorkerInfo,
 )
+from ..stores.limits import Limit, Limits
 from ..stores.memory import MemoryStore
 from .harness import ManualTime
 from .tools import new_job
@@ -60,7 +61,13 @@ outcomes = st.one_of(
     ),
     st.builds(Outcome, move=st.sampled_from([Move.FAIL, Move.CANCEL]), error=errors, progress=_progress),
     st.builds(Outcome, move=st.just(Move.RETRY), error=errors, delay=_delays, progress=_progress),
-    st.builds(Outcome, move=st.just(Move.SNOOZE), delay=_delays, progress=_progress),
+    st.builds(
+        Outcome,
+        move=st.just(Move.SNOOZE),
+        delay=_delays,
+        progress=_progress,
+        cools=st.sampled_from([0.0, 0.0, 1.0, 3.0]),
+    ),
 )
 jobs = st.builds(
     new_job,
@@ -71,7 +78,16 @@ jobs = st.builds(
     max_retries=st.integers(0, 2),
     priority=st.integers(-1, 1),
     delay=st.sampled_from(SECONDS),
+    key=st.sampled_from([None, "k0", "k1"]),
 )
+LIMITS: list[tuple[Limit, ...]] = [
+    (),
+    (Limit(type="t0", concurrency=1),),
+    (Limit(type="t0", interval=1.0), Limit(type="t1", concurrency=2)),
+    (Limit(type="t0", concurrency=1, is_keyed=True), Limit(type="t1", interval=2.0, burst=2)),
+    (Limit(type="t0", interval=3.0, concurrency=1, is_keyed=True),),
+]
+"""What holds in a run of the machine. Why in all of it: a limit that was lifted may hold for a while yet."""
 NAMES = ["s0", "s1"]
 ticks = st.sampled_from([1.5, 2.0, 3.5])
 entries = st.builds(
@@ -110,6 +126,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.store = self.make_store(self.time)
         self.leases: list[tuple[Lease, Lease]] = []
         """Every lease that there ever was: the store's, and the oracle's."""
+        self.limits: tuple[Limit, ...] = ()
         self.seen = (0, 0)
         """The last event of each that was compared."""
 
@@ -127,6 +144,10 @@ class StoreMachine(RuleBasedStateMachine):
     def _pick(self, numbers: Sequence[int]) -> list[tuple[Lease, Lease]]:
         """Some leases, the newest most often; none if there never was one."""
         return [self.leases[-1 - number % len(self.leases)] for number in numbers] if self.leases else []
+
+    @initialize(limits=st.sampled_from(LIMITS))
+    def choose_limits(self, limits: tuple[Limit, ...]) -> None:
+        self.limits = limits
 
     @rule(batches=st.lists(st.lists(jobs, max_size=4), max_size=3), capacity=st.sampled_from([0, 0, 0, 2, 4]))
     def insert(self, batches: list[list[NewJob]], capacity: int) -> None:
@@ -160,9 +181,10 @@ class StoreMachine(RuleBasedStateMachine):
         lease=st.sampled_from([1.0, 3.0, 10.0]),
     )
     def claim(self, worker: str, types: list[str], limit: int, lease: float) -> None:
-        actual = self.store.claim(worker, types, limit, lease)
-        expected = self.oracle.claim(worker, types, limit, lease)
-        assert actual.due_in == expected.due_in
+        actual = self.store.claim(worker, types, limit, lease, self.limits)
+        expected = self.oracle.claim(worker, types, limit, lease, self.limits)
+        if not self.limits:  # else it is a hint, and a store may know more or less of its gates
+            assert actual.due_in == expected.due_in
         assert [_without_token(claim) for claim in actual.claims] == [
             _without_token(claim) for claim in expected.claims
         ]
@@ -182,11 +204,19 @@ class StoreMachine(RuleBasedStateMachine):
         actual = self.store.extend([mine for mine, _ in pairs], seconds)
         assert actual == self.oracle.extend([its for _, its in pairs], seconds)
 
-    @rule(numbers=picks)
-    def release(self, numbers: list[int]) -> None:
+    @rule(numbers=picks, key=st.sampled_from([None, None, "k0", "k1"]))
+    def release(self, numbers: list[int], key: str | None) -> None:
         pairs = list(dict.fromkeys(self._pick(numbers)))
-        actual = self.store.release([mine for mine, _ in pairs])
-        assert actual == self.oracle.release([its for _, its in pairs])
+        keys = [key] * len(pairs)
+        actual = self.store.release([mine for mine, _ in pairs], keys)
+        assert actual == self.oracle.release([its for _, its in pairs], keys)
+
+    @rule(ids=some_ids)
+    def move_out_and_in(self, ids: list[str]) -> None:
+        parcels = [parcel for parcel in self.oracle.export(100) if parcel.job.id in ids]
+        self._same(lambda store: [replace(parcel, number=0) for parcel in store.export(100)])
+        self._same(lambda store: store.discard(ids))
+        self._same(lambda store: store.adopt(parcels))
 
     @rule(numbers=picks, value=st.sampled_from([0.0, 0.25, 1.0]), note=st.sampled_from([None, "", "page 1"]))
     def progress(self, numbers: list[int], value: float, note: str | None) -> None:
@@ -261,6 +291,11 @@ class StoreMachine(RuleBasedStateMachine):
         self._same(lambda store: [store.ahead(id) for id in IDS])
 
     @invariant()
+    def limits_are_equal(self) -> None:
+        self._same(lambda store: [store.key_of(id) for id in IDS])
+        self._same(lambda store: store.limits(), lambda limits: _with_sets(limits))
+
+    @invariant()
     def pages_are_equal(self) -> None:
         self._same(lambda store: [_pages(store, filter) for filter in FILTERS])
 
@@ -290,6 +325,12 @@ class StoreMachine(RuleBasedStateMachine):
 
 def _without_token(claim: Claim) -> Claim:
     return replace(claim, lease=replace(claim.lease, token=""))
+
+
+def _with_sets(limits: Limits) -> Limits:
+    """Without the order of the holders: those that began at one instant have none."""
+    gates = [replace(gate, holders=tuple(sorted(gate.holders))) for gate in limits.gates]
+    return Limits(limits.now, gates, limits.cooling)
 
 
 def _by_job(events: list[JobEvent]) -> list[JobEvent]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..job import Job, JobError, JobStatus, Move
 from ..payload import encode, fingerprint
 from ..stores.base import Claim, Filter, NewJob, Outcome, Receipt, Settlement
+from ..stores.limits import Limit
 
 if TYPE_CHECKING:
     from ..stores.base import Store
@@ -37,6 +38,7 @@ def new_job(
     delay: float = 0.0,
     run_at: float | None = None,
     deadline: float | None = None,
+    key: str | None = None,
 ) -> NewJob:
     """A job as the enqueue API would make it."""
     raw = encode(payload)
@@ -51,6 +53,7 @@ def new_job(
         run_at=run_at,
         deadline=deadline,
         fingerprint=fingerprint(raw, type, queue, max_retries, priority, delay, run_at, deadline),
+        key=key,
     )
 
 
@@ -62,9 +65,15 @@ def put(store: Store, *jobs: NewJob) -> list[Receipt]:
 
 
 def take(
-    store: Store, limit: int = 1, *, worker: str = "w1", types: Sequence[str] = ("work",), lease: float = 60
+    store: Store,
+    limit: int = 1,
+    *,
+    worker: str = "w1",
+    types: Sequence[str] = ("work",),
+    lease: float = 60,
+    limits: Sequence[Limit] = (),
 ) -> list[Claim]:
-    return store.claim(worker, types, limit, lease).claims
+    return store.claim(worker, types, limit, lease, limits).claims
 
 
 def take_one(store: Store, *, worker: str = "w1", lease: float = 60) -> Claim:
@@ -80,10 +89,11 @@ def finish(
     result: Any = None,
     error: JobError | None = None,
     delay: float = 0.0,
+    cools: float = 0.0,
 ) -> bool:
     """Settle one run."""
     raw = encode(result) if move is Move.SUCCEED else None
-    outcome = Outcome(move=move, result=raw, error=error, delay=delay)
+    outcome = Outcome(move=move, result=raw, error=error, delay=delay, cools=cools)
     (is_recorded,) = store.settle([Settlement(claim.lease, outcome)])
     return is_recorded
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import TypeAlias
 
+from msgspec.structs import replace
+
 from ...job import Attempt, Job, JobError, JobStatus, Progress, instant
-from ..base import Lease, NewJob
+from ..base import Lease, NewJob, Parcel
 
 
 @dataclass(slots=True, eq=False)
@@ -41,6 +43,11 @@ class Record:
     is_cancel_asked: bool = False
     entry: Entry | None = None
     """Its one valid entry in a heap; only while it waits."""
+    heap: Heap = field(init=False)
+    """In which it waits, or waited last."""
+    key: str | None = None
+    gate: str | None = None
+    """The key of the gate in which it holds a place; only while it runs."""
 
     def precedence(self) -> tuple[float, float, int]:
         return (-self.new.priority, self.run_at, self.number)
@@ -67,6 +74,20 @@ class Record:
             finished_at=None if self.finished_at is None else instant(self.finished_at),
         )
 
+    def pack(self) -> Parcel:
+        """The job as it moves to another store."""
+        return Parcel(
+            number=self.number,
+            job=replace(self.new, run_at=self.run_at, delay=0.0, key=self.key),
+            attempts=self.attempts,
+            runs=self.runs,
+            created_at=self.created_at,
+            started_at=self.started_at,
+            error=self.error,
+            progress=self.progress,
+            history=self.history,
+        )
+
 
 Entry: TypeAlias = tuple[tuple[float, ...], int, Record]
 """Key, a number that no other entry has, and the record."""
@@ -81,6 +102,7 @@ class Heap:
         self.live = 0
 
     def push(self, record: Record, key: tuple[float, ...]) -> None:
+        record.heap = self
         record.entry = (key, next(self._numbers), record)
         heappush(self._entries, record.entry)
         self.live += 1

@@ -1,18 +1,18 @@
 """MemoryStore: the jobs of one process in its memory, gone when it ends.
 
 It is the plainest store that keeps the contract, and what the others are held against. One lock, held once
-a verb; no verb on the way of a job looks at all of them. Every status change goes through `_move`.
+a verb; no verb on the way of a job looks at all of them.
 """
 
 from __future__ import annotations
 
 import time
-from bisect import bisect_left
-from collections import OrderedDict, defaultdict, deque
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from heapq import heapify, heappop, heapreplace
-from itertools import count
+from itertools import islice
 from secrets import token_hex
 from threading import Condition
 from typing import Any, Self
@@ -22,7 +22,6 @@ from msgspec.structs import replace
 
 from ...errors import BadInputError, JobConflictError, QueueFullError
 from ...job import (
-    FINISHED,
     KEPT_HISTORY,
     TRANSITIONS,
     WAITING,
@@ -46,6 +45,7 @@ from ..base import (
     NewJob,
     Outcome,
     Page,
+    Parcel,
     Receipt,
     Rescued,
     ScheduleEntry,
@@ -54,10 +54,12 @@ from ..base import (
     Tally,
     WorkerInfo,
 )
-from .record import Heap, Lane, Record
+from ..limits import MOST_PASSED_OVER, Limit, Limits
+from .gates import Passage
+from .ledger import Ledger
+from .record import Record
 from .watch import MemoryWatch
 
-KEPT_EVENTS = 10_000
 WORKER_LOST = JobError(type="WorkerLost", message="worker lost")
 _UNCOUNTED = frozenset({Move.SNOOZE, Move.RELEASE})
 """A run that ends so was none: its attempt is given back, and the history does not know it."""
@@ -75,22 +77,8 @@ class MemoryStore:
         self._clock = clock
         self._changed = Condition()
         """The one lock, and the bell of the watches."""
-        self._changes = 0
-        self._jobs: dict[str, Record] = {}
-        self._order: list[Record] = []
-        """By number; the pruned are dropped when they are half of it."""
-        self._numbers = count(1)
-        self._scheduled = Heap()
-        self._lanes: dict[str, dict[str, Lane]] = {}
-        """By type and queue."""
-        self._running: dict[str, Record] = {}
-        self._finished: OrderedDict[str, Record] = OrderedDict()
-        """In the order in which they finished."""
-        self._waiting: defaultdict[str, int] = defaultdict(int)
-        """How many jobs wait, by queue."""
+        self._ledger = Ledger()
         self._paused: set[str] = set()
-        self._events: deque[JobEvent] = deque(maxlen=KEPT_EVENTS)
-        self._last_event = 0
         self._workers: dict[str, tuple[float, WorkerInfo]] = {}
         self._schedules: dict[str, ScheduleEntry] = {}
 
@@ -98,57 +86,12 @@ class MemoryStore:
     def _step(self) -> Iterator[float]:
         """One atomic step: the lock is held, what is due is queued, and time stands still."""
         with self._changed:
-            before = self._changes
+            before = self._ledger.changes
             now = self._clock()
-            while (record := self._scheduled.first()) and record.run_at <= now:
-                self._move(record, Move.COME_DUE, now)
+            self._ledger.come_due(now)
             yield now
-            if self._changes != before:
+            if self._ledger.changes != before:
                 self._changed.notify_all()
-
-    def _move(self, record: Record, move: Move, now: float) -> None:
-        """The only way in which a status changes."""
-        status = TRANSITIONS[record.status][move]
-        self._leave(record)
-        record.status = status
-        if status in FINISHED:
-            record.finished_at = now
-        self._enter(record)
-
-    def _leave(self, record: Record) -> None:
-        new, status, lane = record.new, record.status, record.lane
-        lane.counts[status] -= 1
-        if status in WAITING:
-            self._waiting[new.queue] -= 1
-        if status is JobStatus.SCHEDULED:
-            self._scheduled.discard(record)
-        elif status is JobStatus.QUEUED:
-            lane.ready.discard(record)
-        elif status is JobStatus.RUNNING:
-            del self._running[new.id]
-            record.token = None
-        else:
-            del self._finished[new.id]
-
-    def _enter(self, record: Record) -> None:
-        new, status, lane = record.new, record.status, record.lane
-        lane.counts[status] += 1
-        lane.totals[status] += 1
-        if status in WAITING:
-            self._waiting[new.queue] += 1
-        if status is JobStatus.SCHEDULED:
-            self._scheduled.push(record, (record.run_at, record.number))
-        elif status is JobStatus.QUEUED:
-            lane.ready.push(record, record.precedence())
-        elif status is JobStatus.RUNNING:
-            self._running[new.id] = record
-        else:
-            self._finished[new.id] = record
-        self._changes += 1
-        self._last_event += 1
-        self._events.append(
-            JobEvent(self._last_event, new.id, new.type, new.queue, status, record.attempts),
-        )
 
     def migrate(self) -> list[str]:
         return []
@@ -179,80 +122,84 @@ class MemoryStore:
                     return JobConflictError(new.id, "is twice in the batch")
                 seen.add(new.id)
         for new in batch:
-            known = self._jobs.get(new.id)
+            known = self._ledger.jobs.get(new.id)
             if known is None:
                 needed[new.queue] += 1
             elif known.new.fingerprint != new.fingerprint:
                 return JobConflictError(new.id)
         for queue, more in needed.items() if capacity else ():
-            if self._waiting[queue] + more > capacity:
-                return QueueFullError(queue, waiting=self._waiting[queue], needed=more, capacity=capacity)
+            if self._ledger.waiting[queue] + more > capacity:
+                return QueueFullError(
+                    queue, waiting=self._ledger.waiting[queue], needed=more, capacity=capacity
+                )
         return [self._insert_one(new, now) for new in batch]
 
     def _insert_one(self, new: NewJob, now: float) -> Receipt:
-        known = self._jobs.get(new.id)
+        known = self._ledger.jobs.get(new.id)
         if known:
             return Receipt(new.id, known.status, False)
-        run_at = now + new.delay if new.run_at is None else new.run_at
-        status = JobStatus.QUEUED if run_at <= now else JobStatus.SCHEDULED
-        record = Record(new, self._lane(new.type, new.queue), next(self._numbers), status, run_at, now)
-        self._jobs[new.id] = record
-        self._order.append(record)
-        self._enter(record)
-        return Receipt(new.id, status, True)
-
-    def _lane(self, type: str, queue: str) -> Lane:
-        lanes = self._lanes.get(type)
-        if lanes is None:
-            lanes = self._lanes[type] = {}
-        lane = lanes.get(queue)
-        if lane is None:
-            lane = lanes[queue] = Lane(queue, type)
-        return lane
+        return Receipt(new.id, self._ledger.add(new, now, now).status, True)
 
     def insert_in(
         self, connection: Any, batch: Sequence[NewJob], *, capacity: int = 0
     ) -> list[Receipt] | JobConflictError | QueueFullError:
         raise BadInputError("connection", f"cannot be used with {self.url}, which has no transactions")
 
-    def claim(self, worker: str, types: Sequence[str], limit: int, lease: float) -> Haul:
+    def claim(
+        self, worker: str, types: Sequence[str], limit: int, lease: float, limits: Sequence[Limit] = ()
+    ) -> Haul:
         token = token_hex(16)
         claims: list[Claim] = []
+        passed_over = 0
         with self._step() as now:
+            passage = Passage(self._ledger.gates, limits, now)
             lanes = [
-                lane.ready
+                lane
                 for type in set(types)
-                for queue, lane in self._lanes.get(type, {}).items()
-                if lane.ready.live and queue not in self._paused
+                for queue, lane in self._ledger.lanes.get(type, {}).items()
+                if lane.counts[JobStatus.QUEUED] and queue not in self._paused
             ]
-            heads = [(record.precedence(), heap, record) for heap in lanes if (record := heap.first())]
-            heapify(
-                heads
-            )  # Why no tie ever reaches the heap objects: the precedence ends in a unique number.
-            while heads and len(claims) < limit:
-                _, heap, record = heads[0]
-                claims.append(
-                    self._claim(record, Lease(record.new.id, record.attempts + 1, worker, token), lease, now)
-                )
-                following = heap.first()
+            heads = [
+                (record.precedence(), lane, record)
+                for lane in passage.opened(lanes, limit)
+                if (record := lane.ready.first())
+            ]
+            heapify(heads)  # Why no tie ever reaches the lanes: the precedence ends in a unique number.
+            while heads and len(claims) < limit and passed_over < MOST_PASSED_OVER:
+                _, lane, record = heads[0]
+                starts_in = passage.enter(record)
+                if starts_in is not None:
+                    held = Lease(record.new.id, record.attempts + 1, worker, token)
+                    claims.append(self._claim(record, held, lease, now, starts_in))
+                    following = lane.ready.first()
+                elif record.heap is lane.ready:  # it is not parked: its whole type has to wait
+                    following = None
+                else:
+                    passed_over += 1
+                    following = lane.ready.first()
                 if following:
-                    heapreplace(heads, (following.precedence(), heap, following))
+                    heapreplace(heads, (following.precedence(), lane, following))
                 else:
                     heappop(heads)
-            upcoming = self._scheduled.first()
-            return Haul(claims, upcoming.run_at - now if upcoming else None)
+            passage.end()
+            if passed_over == MOST_PASSED_OVER:
+                passage.wait(0.0)
+            upcoming = self._ledger.scheduled.first()
+            if upcoming:
+                passage.wait(upcoming.run_at - now)
+            return Haul(claims, passage.due_in)
 
-    def _claim(self, record: Record, lease: Lease, seconds: float, now: float) -> Claim:
+    def _claim(self, record: Record, lease: Lease, seconds: float, now: float, starts_in: float) -> Claim:
         new = record.new
         record.attempts += 1
         record.runs += 1
         record.worker = lease.worker
         record.token, record.settled = lease.token, None
         record.lease_until = now + seconds
-        record.started_at = now
+        record.started_at = now + starts_in
         record.progress = None
         record.is_cancel_asked = False
-        self._move(record, Move.CLAIM, now)
+        self._ledger.move(record, Move.CLAIM, now)
         return Claim(
             lease=lease,
             type=new.type,
@@ -264,11 +211,13 @@ class MemoryStore:
             deadline=new.deadline,
             run_at=record.run_at,
             created_at=record.created_at,
-            started_at=now,
+            started_at=record.started_at,
+            starts_in=starts_in,
+            key=record.key,
         )
 
     def _held(self, lease: Lease) -> Record | None:
-        record = self._running.get(lease.id)
+        record = self._ledger.running.get(lease.id)
         return record if record and record.is_held(lease) else None
 
     def extend(self, leases: Sequence[Lease], seconds: float) -> list[LeaseState]:
@@ -289,7 +238,7 @@ class MemoryStore:
                 record = self._held(lease)
                 if record:
                     record.progress = progress
-                    self._changes += 1
+                    self._ledger.changes += 1
 
     def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         with self._step() as now:
@@ -298,7 +247,7 @@ class MemoryStore:
     def _settle(self, lease: Lease, outcome: Outcome, now: float) -> bool:
         record = self._held(lease)
         if record is None:
-            known = self._jobs.get(lease.id)
+            known = self._ledger.jobs.get(lease.id)
             return known is not None and known.settled == lease.token
         self._end_run(record, outcome, now)
         record.settled = lease.token
@@ -319,7 +268,9 @@ class MemoryStore:
             record.result = outcome.result
         if move in (Move.RETRY, Move.SNOOZE):
             record.run_at = now + outcome.delay
-        self._move(record, move, now)
+        if outcome.cools:
+            self._ledger.gates.cool(record.new.type, now + outcome.cools)
+        self._ledger.move(record, move, now)
 
     @staticmethod
     def _remember(record: Record, now: float) -> None:
@@ -332,17 +283,18 @@ class MemoryStore:
         )
         record.history = (*record.history, attempt)[-KEPT_HISTORY:]
 
-    def release(self, leases: Sequence[Lease]) -> list[bool]:
+    def release(self, leases: Sequence[Lease], keys: Sequence[str | None] = ()) -> list[bool]:
         with self._step() as now:
             held = [self._held(lease) for lease in leases]
-            for record in held:
+            for record, key in zip(held, keys or [None] * len(held), strict=True):
                 if record:
+                    record.key = record.key if key is None else key
                     self._end_run(record, Outcome(move=Move.RELEASE), now)
             return [record is not None for record in held]
 
     def rescue(self, limit: int = 100) -> list[Rescued]:
         with self._step() as now:
-            lost = [record for record in self._running.values() if record.lease_until <= now]
+            lost = [record for record in self._ledger.running.values() if record.lease_until <= now]
             lost.sort(key=lambda record: (record.lease_until, record.number))
             for record in lost[:limit]:
                 is_last = record.attempts > record.new.max_retries
@@ -354,44 +306,45 @@ class MemoryStore:
         found: list[JobStatus | None] = []
         with self._step() as now:
             for id in ids:
-                record = self._jobs.get(id)
+                record = self._ledger.jobs.get(id)
                 found.append(record.status if record else None)
                 if record is None:
                     continue
                 if record.status is JobStatus.RUNNING:
                     record.is_cancel_asked = True
-                    self._changes += 1
+                    self._ledger.changes += 1
                 elif Move.CANCEL in TRANSITIONS[record.status]:
-                    self._move(record, Move.CANCEL, now)
+                    self._ledger.move(record, Move.CANCEL, now)
         return found
 
     def retry(self, ids: Sequence[str]) -> list[JobStatus | None]:
         found: list[JobStatus | None] = []
         with self._step() as now:
             for id in ids:
-                record = self._jobs.get(id)
+                record = self._ledger.jobs.get(id)
                 found.append(record.status if record else None)
                 if record and Move.REVIVE in TRANSITIONS[record.status]:
                     record.attempts = 0
                     record.run_at = now
                     record.error = record.result = record.progress = None
                     record.started_at = record.finished_at = None
-                    self._move(record, Move.REVIVE, now)
+                    self._ledger.move(record, Move.REVIVE, now)
         return found
 
     def pause(self, queue: str) -> None:
         with self._step():
             self._paused.add(queue)
-            self._changes += 1
+            self._ledger.changes += 1
 
     def resume(self, queue: str) -> None:
-        with self._step():
+        with self._step() as now:
             self._paused.discard(queue)
-            self._changes += 1
+            self._ledger.gates.look_again(now)
+            self._ledger.changes += 1
 
     def get(self, id: str) -> Job | None:
         with self._step():
-            record = self._jobs.get(id)
+            record = self._ledger.jobs.get(id)
             if record is None:
                 return None
             job, result, history = record.look(), record.result, record.history
@@ -405,13 +358,13 @@ class MemoryStore:
         last = 0
         with self._step():
             end = (
-                len(self._order)
+                len(self._ledger.order)
                 if before is None
-                else bisect_left(self._order, before, key=lambda each: each.number)
+                else bisect_left(self._ledger.order, before, key=lambda each: each.number)
             )
             for index in range(end - 1, -1, -1):
-                record = self._order[index]
-                if self._jobs.get(record.new.id) is not record or not _fits(record, filter):
+                record = self._ledger.order[index]
+                if self._ledger.jobs.get(record.new.id) is not record or not _fits(record, filter):
                     continue
                 if len(jobs) == limit:
                     return Page(jobs, last)
@@ -423,7 +376,7 @@ class MemoryStore:
         with self._step():
             tallies = [
                 Tally(lane.queue, lane.type, status, lane.counts[status], total)
-                for lanes in self._lanes.values()
+                for lanes in self._ledger.lanes.values()
                 for lane in lanes.values()
                 for status, total in lane.totals.items()
                 if total
@@ -432,23 +385,35 @@ class MemoryStore:
 
     def ahead(self, id: str) -> int:
         with self._step():
-            record = self._jobs.get(id)
+            record = self._ledger.jobs.get(id)
             if record is None or record.status is not JobStatus.QUEUED:
                 return 0
             own = record.precedence()
-            lanes = [lanes[record.new.queue] for lanes in self._lanes.values() if record.new.queue in lanes]
-            return sum(other.precedence() < own for lane in lanes for other in lane.ready)
+            lanes = [
+                lanes[record.new.queue] for lanes in self._ledger.lanes.values() if record.new.queue in lanes
+            ]
+            ready = sum(other.precedence() < own for lane in lanes for other in lane.ready)
+            return ready + self._ledger.gates.parked_before(own, record.new.queue)
+
+    def key_of(self, id: str) -> str | None:
+        with self._step():
+            record = self._ledger.jobs.get(id)
+            return None if record is None else record.key
+
+    def limits(self, type: str | None = None, key: str | None = None, limit: int = 100) -> Limits:
+        with self._step() as now:
+            return self._ledger.gates.look(type, key, limit, now)
 
     def events(self, after: int, limit: int) -> list[JobEvent]:
         with self._step():
-            return [event for event in self._events if event.number > after][:limit]
+            return [event for event in self._ledger.events if event.number > after][:limit]
 
     def last_event(self) -> int:
         with self._step():
-            return self._last_event
+            return self._ledger.last_event
 
     def watch(self) -> MemoryWatch:
-        return MemoryWatch(self._changed, lambda: self._changes)
+        return MemoryWatch(self._changed, lambda: self._ledger.changes)
 
     def beat(self, worker: WorkerInfo, seconds: float) -> None:
         with self._step() as now:
@@ -496,18 +461,52 @@ class MemoryStore:
             self._schedules[name] = replace(entry, next_at=next_at)
             return receipt
 
+    def export(self, limit: int, after: int = 0) -> list[Parcel]:
+        with self._step():
+            order = self._ledger.order
+            begin = bisect_right(order, after, key=lambda each: each.number)
+            waiting = (
+                record
+                for record in islice(order, begin, None)
+                if record.status in WAITING and self._ledger.jobs.get(record.new.id) is record
+            )
+            return [record.pack() for record in islice(waiting, limit)]
+
+    def adopt(self, parcels: Sequence[Parcel]) -> None:
+        with self._step() as now:
+            for parcel in parcels:
+                known = self._ledger.jobs.get(parcel.job.id)
+                if known and known.new.fingerprint != parcel.job.fingerprint:
+                    raise JobConflictError(parcel.job.id)
+            for parcel in parcels:
+                if parcel.job.id not in self._ledger.jobs:
+                    record = self._ledger.add(
+                        parcel.job, now, parcel.created_at, parcel.attempts, parcel.runs
+                    )
+                    record.error, record.history = parcel.error, parcel.history
+                    record.started_at, record.progress = parcel.started_at, parcel.progress
+
+    def discard(self, ids: Sequence[str]) -> int:
+        with self._step() as now:
+            found = [record for id in set(ids) if (record := self._ledger.jobs.get(id))]
+            waiting = [record for record in found if record.status in WAITING]
+            for record in waiting:
+                self._ledger.remove(record, now)
+            self._ledger.tidy()
+            return len(waiting)
+
     def prune(self, keep: float, limit: int = 1_000) -> int:
         pruned = 0
+        finished = self._ledger.finished
         with self._step() as now:
-            while self._finished and pruned < limit:
-                record = next(iter(self._finished.values()))
+            while finished and pruned < limit:
+                record = next(iter(finished.values()))
                 if record.finished_at is None or now - record.finished_at <= keep:
                     break
-                self._leave(record)
-                del self._jobs[record.new.id]
+                self._ledger.remove(record, now)
                 pruned += 1
-            if len(self._order) > 2 * len(self._jobs) + 16:
-                self._order = [each for each in self._order if self._jobs.get(each.new.id) is each]
+            self._ledger.tidy()
+            self._ledger.gates.tidy(now)
         return pruned
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
 
 from ...job import TRANSITIONS, Attempt, Job, JobError, JobStatus, Move, Progress, instant
-from ..base import Claim, Lease, Missed, NewJob, ScheduleEntry, Settlement
+from ..base import Claim, Lease, Missed, NewJob, Parcel, ScheduleEntry, Settlement
 
 
 class _Ended(Struct):
@@ -40,7 +40,48 @@ def new_row(job: NewJob, now: float) -> tuple[Any, ...]:
     status = JobStatus.SCHEDULED if run_at > now else JobStatus.QUEUED
     return (
         *(job.id, job.type, job.queue, status, job.max_retries, job.priority),
-        *(run_at, job.deadline, job.fingerprint, Raw(job.payload)),
+        *(run_at, job.deadline, job.fingerprint, Raw(job.payload), job.key),
+    )
+
+
+def adopted_row(parcel: Parcel, now: float) -> tuple[Any, ...]:
+    """An element of adopt.sql's `:jobs`."""
+    id, type, queue, status, max_retries, priority, run_at, deadline, fingerprint, payload, key = new_row(
+        parcel.job, now
+    )
+    return (
+        *(id, type, queue, status, max_retries, priority, run_at, deadline, fingerprint, key),
+        *(parcel.attempts, parcel.runs, parcel.created_at, parcel.started_at, parcel.error, parcel.progress),
+        *([_ended_of(attempt) for attempt in parcel.history], payload),
+    )
+
+
+def parcel_of(row: Sequence[Any]) -> Parcel:
+    """A row of export.sql."""
+    number, id, type, queue, payload, max_retries, priority, run_at, deadline, fingerprint, key, *kept = row
+    attempts, runs, created_at, started_at, error, progress, history = kept
+    return Parcel(
+        number=number,
+        job=NewJob(
+            id=id,
+            type=type,
+            queue=queue,
+            payload=payload.encode() if isinstance(payload, str) else payload,
+            max_retries=max_retries,
+            priority=priority,
+            delay=0.0,
+            run_at=run_at,
+            deadline=deadline,
+            fingerprint=fingerprint,
+            key=key,
+        ),
+        attempts=attempts,
+        runs=runs,
+        created_at=created_at,
+        started_at=started_at,
+        error=None if error is None else _read_error(error),
+        progress=None if progress is None else _read_progress(progress),
+        history=_history_of(history),
     )
 
 
@@ -60,12 +101,12 @@ def settled_row(settlement: Settlement) -> tuple[Any, ...]:
     )
 
 
-_Claimed = tuple[str, str, str, int, int, int, float | None, int, int, list[Raw]]
+_Claimed = tuple[str, str, str, int, int, int, float | None, int, int, list[Raw], int, str | None]
 _read_claimed = msgspec.json.Decoder(list[_Claimed]).decode
 
 
-def claims_of(text: str, worker: str, token: str, now: float) -> list[Claim]:
-    """The one value of claimed.sql."""
+def claims_of(text: str, worker: str, token: str, now: float, starts_in: Mapping[int, float]) -> list[Claim]:
+    """The one value of claimed.sql; those that start later, by their seq."""
     return [
         Claim(
             lease=Lease(id, attempts, worker, token),
@@ -78,10 +119,12 @@ def claims_of(text: str, worker: str, token: str, now: float) -> list[Claim]:
             deadline=deadline,
             run_at=run_at / 1e6,
             created_at=created_at / 1e6,
-            started_at=now,
+            started_at=now + starts_in.get(seq, 0.0),
+            starts_in=starts_in.get(seq, 0.0),
+            key=key,
         )
-        for id, type, queue, attempts, max_retries, priority, deadline, run_at, created_at, payload in _read_claimed(
-            text
+        for id, type, queue, attempts, max_retries, priority, deadline, run_at, created_at, payload, seq, key in (
+            _read_claimed(text)
         )
     ]
 
@@ -144,6 +187,16 @@ def _history_of(stored: Any) -> tuple[Attempt, ...]:
         return () if stored is None else tuple(map(_attempt_of, _read_history(stored)))
     except (msgspec.DecodeError, UnicodeDecodeError):
         return ()
+
+
+def _ended_of(attempt: Attempt) -> _Ended:
+    return _Ended(
+        number=attempt.number,
+        began_at=attempt.began_at.timestamp(),
+        ended_at=attempt.ended_at.timestamp(),
+        worker=attempt.worker,
+        error=attempt.error,
+    )
 
 
 def _attempt_of(ended: _Ended) -> Attempt:

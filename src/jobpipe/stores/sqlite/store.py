@@ -13,7 +13,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from heapq import merge
 from itertools import islice
 from pathlib import Path
 from typing import Any, Self
@@ -40,6 +39,7 @@ from ..base import (
     LeaseState,
     NewJob,
     Page,
+    Parcel,
     Receipt,
     Rescued,
     ScheduleEntry,
@@ -49,10 +49,12 @@ from ..base import (
     Watch,
     WorkerInfo,
 )
+from ..limits import GateState, Limit, Limits
+from .claiming import Choice
 from .connection import Connections, begins_by_itself, mapped_errors, plain_cursor
-from .inserting import Answer, Batch, insert_all, insert_one
+from .inserting import Answer, Ticket, insert_all, insert_one
 from .migrate import migrate, refuse_newer
-from .rows import claims_of, job_of, schedule_of, settled_row, text_of
+from .rows import adopted_row, claims_of, job_of, parcel_of, schedule_of, settled_row, text_of
 from .statements import sql
 from .watch import SqliteWatch
 
@@ -74,17 +76,6 @@ def open_sqlite(url: str) -> SqliteStore:
     return SqliteStore(Path(path))
 
 
-class _Ticket:
-    """Batches that wait for somebody with the lock to insert them."""
-
-    __slots__ = ("answers", "batches", "error")
-
-    def __init__(self, batches: list[tuple[Batch, int]]) -> None:
-        self.batches = batches
-        self.answers: list[Answer] | None = None
-        self.error: BaseException | None = None
-
-
 class SqliteStore:
     """Jobs in a SQLite file."""
 
@@ -99,7 +90,7 @@ class SqliteStore:
                 f"the folder {self.path.parent} of the store does not exist: make it first"
             )
         self._connections = Connections(self.path)
-        self._tickets: deque[_Ticket] = deque()
+        self._tickets: deque[Ticket] = deque()
         self._inserting = threading.Lock()
         self._changes = 0
         self._has_news = False  # was something inserted by this handle since its last claim?
@@ -163,7 +154,7 @@ class SqliteStore:
     # Putting in
 
     def insert(self, batches: Sequence[Sequence[NewJob]], *, capacity: int = 0) -> list[Answer]:
-        ticket = _Ticket([(batch, capacity) for batch in batches])
+        ticket = Ticket([(batch, capacity) for batch in batches])
         self._tickets.append(ticket)
         with self._inserting:
             if ticket.answers is None and ticket.error is None:
@@ -220,36 +211,45 @@ class SqliteStore:
 
     # Running
 
-    def claim(self, worker: str, types: Sequence[str], limit: int, lease: float) -> Haul:
+    def claim(
+        self, worker: str, types: Sequence[str], limit: int, lease: float, limits: Sequence[Limit] = ()
+    ) -> Haul:
         names = text_of(list(types))
         if not self._has_news or limit < 1:
             with self._reading() as cursor:
                 # Why first without the lock: most looks find nothing, and must not stand in the way of writers.
                 if limit < 1 or not cursor.execute(sql("lanes"), (names,)).fetchone():
-                    return Haul([], self._due_in(cursor))
+                    return Haul([], self._due_in(cursor, names))
         self._has_news = False
         with self._writing(synced=False) as (cursor, now):
-            lanes = cursor.execute(sql("lanes"), (names,)).fetchall()
-            heads = [cursor.execute(sql("first_in_lane"), (*lane, limit)).fetchall() for lane in lanes]
-            chosen = [seq for _, _, seq in islice(merge(*heads), limit)]
-            if not chosen:
-                return Haul([], self._due_in(cursor))
+            choice = Choice(cursor, limits, limit, now)
+            choice.take(cursor.execute(sql("lanes"), (names,)).fetchall())
+            if not choice.seqs:
+                return Haul([], self._due_in(cursor, names, choice.due_in))
             token = secrets.token_hex(8)
+            seqs = text_of(choice.seqs)
             values = {
                 "now": now,
                 "worker": worker,
                 "token": token,
                 "until": now + lease,
-                "seqs": text_of(chosen),
+                "seqs": seqs,
             }
             self._changes += cursor.execute(sql("claim"), values).rowcount
-            (text,) = cursor.execute(sql("claimed"), {"seqs": text_of(chosen)}).fetchone()
-            claims = claims_of(text, worker, token, now)
-            return Haul(claims, self._due_in(cursor))
+            if choice.held:
+                cursor.execute(sql("hold"), {"held": text_of(choice.held), "now": now})
+            (text,) = cursor.execute(sql("claimed"), {"seqs": seqs}).fetchone()
+            claims = claims_of(
+                text, worker, token, now, {seq: later for seq, _, later in choice.held if later}
+            )
+            return Haul(claims, self._due_in(cursor, names, choice.due_in))
 
-    def _due_in(self, cursor: sqlite3.Cursor) -> float | None:
+    def _due_in(self, cursor: sqlite3.Cursor, names: str, sooner: float | None = None) -> float | None:
+        """Seconds until the next scheduled job, or the next gate of these types before which jobs are parked."""
         (due_at,) = cursor.execute(sql("next_due")).fetchone()
-        return None if due_at is None else max(due_at - self._clock(), 0.0)
+        (opens_at,) = cursor.execute(sql("next_opening"), (names,)).fetchone()
+        found = [max(at - self._clock(), 0.0) for at in (due_at, opens_at) if at is not None]
+        return min(found if sooner is None else [*found, sooner], default=None)
 
     def extend(self, leases: Sequence[Lease], seconds: float) -> list[LeaseState]:
         with self._writing(synced=False) as (cursor, now):
@@ -259,6 +259,15 @@ class SqliteStore:
                 found = cursor.execute(sql("extend"), values).fetchall()
                 states.append(_LEASE_STATE[found[0][0]] if found else LeaseState.LOST)
             return states
+
+    @staticmethod
+    def _cool(cursor: sqlite3.Cursor, settlements: Sequence[Settlement], now: float) -> None:
+        for each in settlements:
+            if each.outcome.cools:
+                cursor.execute(
+                    sql("cool"),
+                    {"id": each.lease.id, "token": each.lease.token, "until": now + each.outcome.cools},
+                )
 
     def progress(self, reports: Sequence[tuple[Lease, Progress]]) -> None:
         values = [
@@ -274,6 +283,7 @@ class SqliteStore:
             values = {"settlements": told, "now": now, "kept": KEPT_HISTORY}
             recorded = cursor.execute(sql("settle"), values).rowcount
             self._changes += recorded
+            self._cool(cursor, settlements, now)
             if recorded == len(settlements):
                 return [True] * recorded
             # Some were settled before, or lost: those that still have this token are, or were, settled by it.
@@ -283,14 +293,14 @@ class SqliteStore:
                 for row, each in zip(found, settlements, strict=True)
             ]
 
-    def release(self, leases: Sequence[Lease]) -> list[bool]:
+    def release(self, leases: Sequence[Lease], keys: Sequence[str | None] = ()) -> list[bool]:
         with self._writing() as (cursor, now):
             self._changes += len(leases)
-            return [
-                cursor.execute(sql("release"), {"id": lease.id, "token": lease.token, "now": now}).rowcount
-                == 1
-                for lease in leases
-            ]
+            released = []
+            for lease, key in zip(leases, keys or [None] * len(leases), strict=True):
+                values = {"id": lease.id, "token": lease.token, "now": now, "key": key}
+                released.append(cursor.execute(sql("release"), values).rowcount == 1)
+            return released
 
     def rescue(self, limit: int = 100) -> list[Rescued]:
         with self._reading() as cursor:
@@ -340,6 +350,7 @@ class SqliteStore:
     def resume(self, queue: str) -> None:
         with self._writing() as (cursor, _):
             cursor.execute(sql("resume"), (queue,))
+            cursor.execute(sql("look_again"))
 
     # Looking
 
@@ -375,6 +386,27 @@ class SqliteStore:
         with self._reading() as cursor:
             (count,) = cursor.execute(sql("ahead"), (id,)).fetchone()
             return int(count)
+
+    def key_of(self, id: str) -> str | None:
+        with self._reading() as cursor:
+            row = cursor.execute(sql("key_of"), (id,)).fetchone()
+            return None if row is None else row[0]
+
+    def limits(self, type: str | None = None, key: str | None = None, limit: int = 100) -> Limits:
+        with self._reading() as cursor:
+            now = self._clock()
+            values = {"type": type, "key": key, "limit": limit, "now": now}
+            gates = [
+                GateState(
+                    type=type,
+                    key=key,
+                    next_at=next_at,
+                    running=running,
+                    holders=tuple(msgspec.json.decode(holders)),
+                )
+                for type, key, next_at, running, holders in cursor.execute(sql("gates"), values)
+            ]
+            return Limits(now, gates, dict(cursor.execute(sql("cooling"), (now,))))
 
     def events(self, after: int, limit: int) -> list[JobEvent]:
         with self._reading() as cursor:
@@ -450,10 +482,32 @@ class SqliteStore:
             cursor.execute(sql("advance"), values)
             return receipt
 
+    # Moving to another store
+
+    def export(self, limit: int, after: int = 0) -> list[Parcel]:
+        with self._reading() as cursor:
+            return list(map(parcel_of, cursor.execute(sql("export"), (after, limit))))
+
+    def adopt(self, parcels: Sequence[Parcel]) -> None:
+        with self._writing() as (cursor, now):
+            rows = [adopted_row(parcel, now) for parcel in parcels]
+            inserted = cursor.execute(sql("adopt"), {"jobs": text_of(rows)}).rowcount
+            for parcel in parcels if inserted < len(parcels) else ():
+                (fingerprint, _) = cursor.execute(sql("known"), (parcel.job.id,)).fetchone()
+                if fingerprint != parcel.job.fingerprint:
+                    raise JobConflictError(parcel.job.id)
+            self._changes += inserted
+
+    def discard(self, ids: Sequence[str]) -> int:
+        with self._writing() as (cursor, _):
+            return cursor.execute(sql("discard"), (text_of(list(ids)),)).rowcount
+
     # Tidying
 
     def prune(self, keep: float, limit: int = 1_000) -> int:
         with self._writing() as (cursor, now):
+            cursor.execute(sql("forget_gates"), (now,))
+            cursor.execute(sql("forget_cooling"), (now,))
             return cursor.execute(sql("prune"), (now - keep, limit)).rowcount
 
 

@@ -1,0 +1,116 @@
+"""Ledger: where each job stands, and every collection in which it is found there.
+
+A status changes in `move` alone, as TRANSITIONS says. Whoever uses it holds the store's lock.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict, deque
+from itertools import count
+
+from ...job import FINISHED, TRANSITIONS, WAITING, JobStatus, Move
+from ..base import JobEvent, NewJob
+from .gates import Gates
+from .record import Heap, Lane, Record
+
+KEPT_EVENTS = 10_000
+
+
+class Ledger:
+    """The jobs."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[str, Record] = {}
+        self.order: list[Record] = []
+        """By number; the removed are dropped when they are half of it."""
+        self.scheduled = Heap()
+        self.lanes: dict[str, dict[str, Lane]] = {}
+        """By type and queue."""
+        self.gates = Gates()
+        self.running: dict[str, Record] = {}
+        self.finished: OrderedDict[str, Record] = OrderedDict()
+        """In the order in which they finished."""
+        self.waiting: defaultdict[str, int] = defaultdict(int)
+        """How many jobs wait, by queue."""
+        self.events: deque[JobEvent] = deque(maxlen=KEPT_EVENTS)
+        self.last_event = 0
+        self.changes = 0
+        self._numbers = count(1)
+
+    def add(self, new: NewJob, now: float, created_at: float, attempts: int = 0, runs: int = 0) -> Record:
+        """Take in a job that is not there yet."""
+        run_at = now + new.delay if new.run_at is None else new.run_at
+        status = JobStatus.QUEUED if run_at <= now else JobStatus.SCHEDULED
+        lane, number = self._lane(new), next(self._numbers)
+        record = Record(new, lane, number, status, run_at, created_at, attempts, runs, key=new.key)
+        self.jobs[new.id] = record
+        self.order.append(record)
+        self._enter(record)
+        return record
+
+    def _lane(self, new: NewJob) -> Lane:
+        lanes = self.lanes.get(new.type)
+        if lanes is None:
+            lanes = self.lanes[new.type] = {}
+        lane = lanes.get(new.queue)
+        if lane is None:
+            lane = lanes[new.queue] = Lane(new.queue, new.type)
+        return lane
+
+    def come_due(self, now: float) -> None:
+        """Queue what is scheduled for now or before."""
+        while (record := self.scheduled.first()) and record.run_at <= now:
+            self.move(record, Move.COME_DUE, now)
+
+    def move(self, record: Record, move: Move, now: float) -> None:
+        """The only way in which a status changes."""
+        status = TRANSITIONS[record.status][move]
+        self._leave(record, now)
+        record.status = status
+        if status in FINISHED:
+            record.finished_at = now
+        self._enter(record)
+
+    def remove(self, record: Record, now: float) -> None:
+        """Forget a job."""
+        self._leave(record, now)
+        del self.jobs[record.new.id]
+
+    def tidy(self) -> None:
+        """Drop what was removed from the order, once it is half of it."""
+        if len(self.order) > 2 * len(self.jobs) + 16:
+            self.order = [each for each in self.order if self.jobs.get(each.new.id) is each]
+
+    def _leave(self, record: Record, now: float) -> None:
+        new, status, lane = record.new, record.status, record.lane
+        lane.counts[status] -= 1
+        if status in WAITING:
+            self.waiting[new.queue] -= 1
+            record.heap.discard(record)
+        elif status is JobStatus.RUNNING:
+            del self.running[new.id]
+            record.token = None
+            if record.gate is not None:
+                self.gates.leave(record, now)
+        else:
+            del self.finished[new.id]
+
+    def _enter(self, record: Record) -> None:
+        new, status, lane = record.new, record.status, record.lane
+        lane.counts[status] += 1
+        lane.totals[status] += 1
+        if status in WAITING:
+            self.waiting[new.queue] += 1
+            if status is JobStatus.QUEUED:
+                lane.ready.push(record, record.precedence())
+            else:
+                self.scheduled.push(record, (record.run_at, record.number))
+        elif status is JobStatus.RUNNING:
+            self.running[new.id] = record
+        else:
+            self.finished[new.id] = record
+        self.changes += 1
+        self.last_event += 1
+        self.events.append(
+            JobEvent(self.last_event, new.id, new.type, new.queue, status, record.attempts),
+        )

@@ -1,0 +1,1 @@
+SELECT type, until FROM cooling WHERE until > ?

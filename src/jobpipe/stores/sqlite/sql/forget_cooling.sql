@@ -1,0 +1,1 @@
+DELETE FROM cooling WHERE until <= ?

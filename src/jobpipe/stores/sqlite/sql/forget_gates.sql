@@ -1,0 +1,1 @@
+DELETE FROM gates WHERE next_at <= ? AND opens_at IS NULL

@@ -1,0 +1,1 @@
+SELECT min(opens_at) FROM gates WHERE opens_at IS NOT NULL AND type IN (SELECT value FROM json_each(?))

@@ -1,0 +1,91 @@
+"""Moving jobs to another store: what waits is exported, adopted as it was, and discarded; again, if need be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec.structs import replace
+
+from ..errors import JobConflictError
+from ..job import JobStatus, Move
+from ..stores.memory import MemoryStore
+from .tools import BOOM, bring_one_to_each, finish, look, new_job, put, take, take_one, tally
+
+if TYPE_CHECKING:
+    from ..stores.base import Store
+    from .harness import StoreHarness
+
+
+class Moving:
+    def test_export_gives_what_waits_in_the_order_of_insertion(self, store: Store) -> None:
+        bring_one_to_each(store)
+        put(store, new_job("later", delay=60), new_job("last", priority=9))
+        parcels = store.export(100)
+        assert {parcel.job.id for parcel in parcels} == {"queued", "scheduled", "later", "last"}
+        assert [parcel.job.id for parcel in parcels][-2:] == ["later", "last"]
+        numbers = [parcel.number for parcel in parcels]
+        assert numbers == sorted(numbers)
+        assert [parcel.job.id for parcel in store.export(1, numbers[1])] == ["later"]
+        assert store.export(100, numbers[-1]) == []
+
+    def test_adopted_jobs_are_as_they_were(self, store: Store, harness: StoreHarness) -> None:
+        put(store, new_job("a", {"x": [1]}, queue="q", max_retries=7, priority=5, deadline=2.5, key="k"))
+        claim = take_one(store)
+        finish(store, claim, Move.RETRY, error=BOOM, delay=500)
+        before = look(store, "a")
+        (parcel,) = store.export(10)
+        assert store.discard(["a"]) == 1
+        assert store.get("a") is None
+        store.adopt([parcel])
+        assert look(store, "a") == before
+        assert store.key_of("a") == "k"
+        harness.elapse(600)
+        claim = take_one(store)
+        assert (claim.attempts, claim.payload) == (2, b'{"x":[1]}')
+        finish(store, claim)
+        assert [attempt.number for attempt in look(store, "a").history] == [1, 2]
+
+    def test_jobs_go_through_the_memory_store_and_back(self, store: Store) -> None:
+        put(store, *(new_job(f"j{n}", {"n": n}, priority=n % 2) for n in range(5)))
+        put(store, new_job("later", delay=500))
+        before = {id: look(store, id) for id in ("j0", "j1", "later")}
+        between = MemoryStore()
+        between.adopt(store.export(100))
+        assert store.discard([f"j{n}" for n in range(5)] + ["later"]) == 6
+        assert tally(store) == {}
+        store.adopt(between.export(100))
+        assert {id: look(store, id) for id in before} == before
+        assert [claim.id for claim in take(store, 10)] == ["j1", "j3", "j0", "j2", "j4"]
+
+    def test_adopting_again_changes_nothing(self, store: Store) -> None:
+        put(store, new_job("a"), new_job("b"))
+        parcels = store.export(10)
+        store.adopt(parcels)
+        assert tally(store) == {JobStatus.QUEUED: 2}
+        finish(store, take_one(store))
+        store.adopt(parcels)
+        assert tally(store) == {JobStatus.QUEUED: 1, JobStatus.DONE: 1}
+
+    def test_conflict_adopts_nothing(self, store: Store) -> None:
+        put(store, new_job("a"), new_job("b"))
+        first, second = store.export(10)
+        store.discard(["a", "b"])
+        put(store, new_job("b", "other content"))
+        with pytest.raises(JobConflictError, match="b"):
+            store.adopt([first, second])
+        assert store.get("a") is None
+        assert look(store, "b").payload == "other content"
+
+    def test_only_what_waits_is_discarded(self, store: Store) -> None:
+        ids = bring_one_to_each(store)
+        assert store.discard([*ids, "unknown", ids[0]]) == 2
+        assert tally(store) == {status: 1 for status in JobStatus if status not in ("scheduled", "queued")}
+
+    def test_adopted_job_whose_time_has_come_is_queued(self, store: Store) -> None:
+        put(store, new_job("a", delay=500))
+        (parcel,) = store.export(10)
+        store.discard(["a"])
+        store.adopt([replace(parcel, job=replace(parcel.job, run_at=1.0))])
+        assert look(store, "a").status is JobStatus.QUEUED
+        assert take_one(store).id == "a"
