@@ -19,13 +19,13 @@ from msgspec import UNSET
 from . import builtin
 from . import explain as explaining
 from . import payload as json
-from .backoff import Backoff
 from .courier import Answer, Courier, unwrap
 from .errors import BadInputError, JobConflictError, JobNotFoundError, WrongStatusError
 from .feed import Feed
-from .handler import Defaults, JobType, takes_payload
+from .handler import Defaults, JobType, TypeOptions, takes_payload, terms_of
 from .ids import check_id, check_name, new_id
 from .job import DEFAULT_QUEUE, DEFAULT_RETRIES, FINISHED, Job, JobStatus, Move, sources
+from .limits import LimitInfo, limit_infos
 from .pace import Pace
 from .request import JobOptions, JobRequest, check, convert, read, read_many
 from .schedule import seconds_of
@@ -38,7 +38,6 @@ from .views import JobPage, QueueInfo, Stats, filter_of, queues_of, read_cursor
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_BACKOFF = Backoff()
 MOST_AT_ONCE = 500
 """Jobs on a page."""
 LARGEST_BATCH = 1_000
@@ -84,55 +83,26 @@ class Jobpipe:
     def job(self, name: Callable[P, R], /) -> JobType[P, R]: ...
     @overload
     def job(
-        self,
-        name: str | None = None,
-        /,
-        *,
-        queue: str = ...,
-        max_retries: int = ...,
-        priority: int = ...,
-        deadline: float | None = ...,
-        base: float = ...,
-        cap: float = ...,
-        jitter: bool = ...,
+        self, name: str | None = None, /, **options: Unpack[TypeOptions]
     ) -> Callable[[Callable[P, R]], JobType[P, R]]: ...
-    def job(
-        self,
-        name: str | Callable[P, R] | None = None,
-        /,
-        *,
-        queue: str = DEFAULT_QUEUE,
-        max_retries: int = DEFAULT_RETRIES,
-        priority: int = 0,
-        deadline: float | None = None,
-        base: float = _BACKOFF.base,
-        cap: float = _BACKOFF.cap,
-        jitter: bool = _BACKOFF.jitter,
-    ) -> Any:
+    def job(self, name: str | Callable[P, R] | None = None, /, **options: Unpack[TypeOptions]) -> Any:
         """Make a function the handler of a job type, named after the function unless a name is given.
 
         It takes the payload (its annotation is the model) or nothing; `async def`, or a plain `def`, which runs
-        in a thread. `base`, `cap` and `jitter` are those of the back-off between retries.
+        in a thread. `queue`, `max_retries`, `priority` and `deadline` are what its jobs have unless they say
+        otherwise; `base`, `cap` and `jitter` are those of the back-off between retries. `rate` ("5/s" or a Rate) and
+        `concurrency` hold for all processes on the store together: for the type, or for each `key` of a payload.
         """
         if callable(name):
             return self.job()(name)
-        # Why through a request: the defaults of a type obey the same rules as the fields of a job.
-        fields = {"queue": queue, "max_retries": max_retries, "priority": priority}
-        limits = read(fields if deadline is None else fields | {"deadline": deadline})
-        check_name("queue", queue)
-        backoff = Backoff(base, cap, jitter)
+
+        terms = terms_of(options)
 
         def register(handler: Callable[P, R]) -> JobType[P, R]:
             type = check_name("the name of the job type", name or getattr(handler, "__name__", None))
             if type in self.types and not builtin.is_built_in(self.types[type]):
                 raise BadInputError("the name of the job type", f"{type!r} is taken: names must be unique")
-            defaults = Defaults(
-                queue=queue,
-                max_retries=max_retries,
-                priority=priority,
-                deadline=None if limits.deadline is UNSET else limits.deadline,
-            )
-            self.types[type] = job_type = JobType(self, type, handler, defaults, backoff)
+            self.types[type] = job_type = JobType(self, type, handler, terms)
             return job_type
 
         return register
@@ -143,7 +113,7 @@ class Jobpipe:
         *,
         name: str | None = None,
         missed: Missed | str = Missed.ONE,
-        **options: Any,
+        **options: Unpack[TypeOptions],
     ) -> Callable[[Callable[[], R]], JobType[[], R]]:
         """Make a function without arguments a job that is put in every so many seconds, by one process of all.
 
@@ -159,13 +129,13 @@ class Jobpipe:
         tz: str = "UTC",
         name: str | None = None,
         missed: Missed | str = Missed.ONE,
-        **options: Any,
+        **options: Unpack[TypeOptions],
     ) -> Callable[[Callable[[], R]], JobType[[], R]]:
         """`every` by the time of day: a cron expression, in a time zone."""
         return self._scheduled(name, {"cron": expression, "tz": tz, "missed": missed}, options)
 
     def _scheduled(
-        self, name: str | None, timing: dict[str, Any], options: dict[str, Any]
+        self, name: str | None, timing: dict[str, Any], options: TypeOptions
     ) -> Callable[[Callable[[], R]], JobType[[], R]]:
         def register(handler: Callable[[], R]) -> JobType[[], R]:
             chosen = check_name("name", name or getattr(handler, "__name__", None))
@@ -286,6 +256,7 @@ class Jobpipe:
             id = new_id() if request.id is UNSET else check_id(request.id)
             payload = json.encode(request.payload) if job_type is None else job_type.encode(request.payload)
             json.check_size(payload, self.settings.max_payload)
+            key = None if job_type is None else job_type.key(payload)
         except BadInputError as error:
             if where:
                 error.field = where + error.field
@@ -311,6 +282,7 @@ class Jobpipe:
             fingerprint=json.fingerprint(
                 payload, request.type, queue, max_retries, priority, delay, run_at, deadline
             ),
+            key=key,
         )
 
     def prepare_many(self, requests: Iterable[JobRequest], where: str = "jobs") -> list[NewJob]:
@@ -429,6 +401,14 @@ class Jobpipe:
     async def queues(self) -> list[QueueInfo]:
         """The queues that have, or had, jobs, and those that are paused; by name."""
         return queues_of(await self.courier.call(self.store.counts))
+
+    async def limits(self) -> list[LimitInfo]:
+        """The limits of the types that workers know, how far they are used up, and which types are cooling."""
+        workers, found, counts = await self.courier.call(
+            lambda: (self.store.workers(), self.store.limits(), self.store.counts())
+        )
+        own = [job_type.limit for job_type in self.types.values() if job_type.limit is not None]
+        return limit_infos([limit for worker in workers for limit in worker.limits] + own, found, counts)
 
     async def workers(self) -> list[WorkerInfo]:
         """The processes that run jobs."""

@@ -7,8 +7,10 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from .job import Job, JobStatus
-from .stores.base import Store
+from .job import Job, JobStatus, instant
+from .limits import rate_text
+from .stores.base import Store, WorkerInfo
+from .stores.limits import LEAD, Gate
 
 
 class Reason(StrEnum):
@@ -67,6 +69,9 @@ def _why_queued(store: Store, job: Job) -> Explanation:
             text=f"No worker knows the type {job.type!r} ({known}): start one that does.",
             blockers=tuple(worker.name for worker in workers),
         )
+    limited = _why_limited(store, job, able)
+    if limited is not None:
+        return limited
     ahead = store.ahead(job.id)
     running = tuple(id for worker in able for id in worker.running)
     words = (
@@ -79,3 +84,42 @@ def _why_queued(store: Store, job: Job) -> Explanation:
         text=f"{words}; {len(running)} of {sum(worker.slots for worker in able)} places of its workers are taken.",
         blockers=running,
     )
+
+
+def _why_limited(store: Store, job: Job, workers: list[WorkerInfo]) -> Explanation | None:
+    """Its type is cooling, or has a limit that is reached; None if nothing of that holds it up."""
+    limit = next((each for worker in workers for each in worker.limits if each.type == job.type), None)
+    key = (store.key_of(job.id) if limit is not None and limit.is_keyed else None) or ""
+    found = store.limits(job.type, key)
+    until = found.cooling.get(job.type)
+    if until is not None:
+        return Explanation(
+            reason=Reason.RATE,
+            until=instant(until),
+            text=f"Its type {job.type!r} is cooling until {_when(until)}: a job of it met a limit of somebody else's.",
+            blockers=(job.type,),
+        )
+    if limit is None or (limit.is_keyed and not key):
+        return None
+    whose = f"the type {job.type!r} with the key {key!r}" if limit.is_keyed else f"the type {job.type!r}"
+    state = found.gates[0] if found.gates else None
+    gate = Gate(limit, found.now, state.next_at if state else 0.0, state.running if state else 0)
+    starts_at = gate.starts_at(found.now)
+    if starts_at is None:
+        return Explanation(
+            reason=Reason.CONCURRENCY,
+            text=f"{gate.running} jobs of {whose} run already, and no more than {limit.concurrency} may at once.",
+            blockers=state.holders if state else (),
+        )
+    if starts_at > found.now + LEAD:
+        return Explanation(
+            reason=Reason.RATE,
+            until=instant(starts_at),
+            text=f"Jobs of {whose} may start at {rate_text(limit.interval)}: the next one at {_when(starts_at)}.",
+            blockers=(f"{job.type}:{key}" if key else job.type,),
+        )
+    return None
+
+
+def _when(at: float) -> str:
+    return instant(at).isoformat(timespec="milliseconds")

@@ -7,18 +7,25 @@ both ways the model is checked. It runs nothing by itself.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack, get_type_hints
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypedDict, TypeVar, Unpack, get_type_hints
 
 import msgspec
+from msgspec import UNSET
+
+from rate_envelope_queue import Rate
 
 from . import payload as json
 from .backoff import Backoff
 from .errors import BadInputError
+from .ids import check_name
+from .job import DEFAULT_QUEUE, DEFAULT_RETRIES
+from .limits import key_of, limit_of
 from .request import JobOptions, JobRequest, complaint, read
+from .stores.limits import Limit
 
 if TYPE_CHECKING:
     from .app import Jobpipe
@@ -38,15 +45,41 @@ class Defaults:
     deadline: float | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """On which terms the jobs of a type run."""
+
+    defaults: Defaults
+    backoff: Backoff
+    limit: Limit | None
+    key: Callable[[Any], Any] | None
+
+
+class TypeOptions(TypedDict, total=False):
+    """What may be said of a job type."""
+
+    queue: str
+    max_retries: int
+    priority: int
+    deadline: float | None
+    base: float
+    cap: float
+    jitter: bool
+    rate: Rate | str | None
+    concurrency: int | None
+    key: Callable[[Any], str | int] | None
+
+
 class JobType(Generic[P, R]):
     """A handler that can be enqueued; calling it runs the handler here and now, as in a test."""
 
-    def __init__(
-        self, pipe: Jobpipe, name: str, handler: Callable[P, R], defaults: Defaults, backoff: Backoff
-    ) -> None:
+    def __init__(self, pipe: Jobpipe, name: str, handler: Callable[P, R], terms: Terms) -> None:
         self.name = name
-        self.defaults = defaults
-        self.backoff = backoff
+        self.defaults = terms.defaults
+        self.backoff = terms.backoff
+        self.limit = None if terms.limit is None else msgspec.structs.replace(terms.limit, type=name)
+        """How fast and how many at once; None if anything goes."""
+        self._key = terms.key
         self.is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(
             type(handler).__call__
         )
@@ -109,10 +142,39 @@ class JobType(Generic[P, R]):
         except msgspec.DecodeError as error:
             raise BadInputError("payload", f"in the store is not JSON: {error}") from None
 
+    def key(self, raw: bytes) -> str | None:
+        """The key of a payload for the type's limits; None if they have none."""
+        return None if self._key is None else key_of(self._key, self.decode(raw))
+
     def run(self, argument: Any) -> Any | Awaitable[Any]:
         """Call the handler: a coroutine if it is one."""
         handler: Callable[..., Any] = self._handler
         return handler(argument) if self.takes_payload else handler()
+
+
+def terms_of(options: TypeOptions) -> Terms:
+    """What was said of a type, checked. Why through a request: defaults obey the same rules as the fields of a job."""
+    known = TypeOptions.__annotations__
+    unknown = sorted(options.keys() - known.keys())
+    if unknown:
+        raise TypeError(f"a job type has no option {unknown[0]!r}: there are {', '.join(known)}")
+    named: Mapping[str, Any] = options
+    fields = {name: named[name] for name in ("queue", "max_retries", "priority") if name in named}
+    if named.get("deadline") is not None:
+        fields["deadline"] = named["deadline"]
+    given = read(fields)
+    key = named.get("key")
+    return Terms(
+        defaults=Defaults(
+            queue=DEFAULT_QUEUE if given.queue is UNSET else check_name("queue", given.queue),
+            max_retries=DEFAULT_RETRIES if given.max_retries is UNSET else given.max_retries,
+            priority=0 if given.priority is UNSET else given.priority,
+            deadline=None if given.deadline is UNSET else given.deadline,
+        ),
+        backoff=Backoff(**{name: named[name] for name in ("base", "cap", "jitter") if name in named}),
+        limit=limit_of(named.get("rate"), named.get("concurrency"), key),
+        key=key,
+    )
 
 
 def takes_payload(handler: Callable[..., Any]) -> bool:

@@ -50,7 +50,8 @@ def _snooze(error: Snooze, claim: Claim, backoff: Backoff) -> Outcome:
 
 
 def _rate_limited(error: RateLimited, claim: Claim, backoff: Backoff) -> Outcome:
-    return Outcome(move=Move.SNOOZE, delay=min(error.retry_after, LONGEST_DELAY))
+    delay = min(error.retry_after, LONGEST_DELAY)
+    return Outcome(move=Move.SNOOZE, delay=delay, cools=delay)
 
 
 def _cancel(error: Cancel, claim: Claim, backoff: Backoff) -> Outcome:

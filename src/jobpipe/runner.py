@@ -53,6 +53,8 @@ _SECONDS_AHEAD = 0.05
 _TOO_LONG_AHEAD = 0.5
 """Seconds after which a job that still waits here is given back."""
 _MOST_SETTLED = 500
+_FIRST = 10_000
+"""More than any two priorities of jobs differ."""
 MOST_RESULT = 1_048_576
 """Bytes of a result as JSON."""
 _LAST_WORD = 1.0
@@ -67,7 +69,7 @@ class _Run:
 
     __slots__ = (
         *("began_at", "claim", "envelope", "is_cancelling", "is_ended", "is_gone", "job_type", "progress"),
-        *("result", "taken_at"),
+        *("key", "result", "taken_at"),
     )
 
     envelope: Envelope[_Run]
@@ -75,13 +77,25 @@ class _Run:
     def __init__(self, claim: Claim, job_type: JobType[..., Any]) -> None:
         self.claim = claim
         self.job_type = job_type
-        self.taken_at = time.perf_counter()
+        self.key: str | None = None  # found here, since who put the job in did not know its type
+        self.taken_at = time.perf_counter() + claim.starts_in
         self.began_at = 0.0  # 0 until it begins
         self.is_ended = False
         self.is_cancelling = False  # somebody wants it cancelled, and it was told
         self.is_gone = False  # given back, or lost: whatever comes of it is not recorded
         self.progress: Progress | None = None
         self.result: bytes | None = None
+
+    @property
+    def lacks_key(self) -> bool:
+        """Is it to be given back with its key, so that the limits of its type hold for it?"""
+        limit = self.job_type.limit
+        return limit is not None and limit.is_keyed and self.claim.key is None
+
+    @property
+    def priority(self) -> int:
+        """Among the jobs that wait here. Why those with a limit first: their time to start has come."""
+        return self.claim.priority + (_FIRST if self.job_type.limit is not None else 0)
 
 
 class Runner:
@@ -98,6 +112,7 @@ class Runner:
         self._store = pipe.store
         self._meters = meters
         self._types = sorted(pipe.types)
+        self._limits = [job_type.limit for job_type in pipe.types.values() if job_type.limit is not None]
         self._lease = pipe.settings.lease
         self._began_at = time.time()
         self._lock = threading.Lock()  # of the flags of a run: handlers in threads begin on their own
@@ -180,7 +195,9 @@ class Runner:
         for run in runs:
             self._let_go(run)
         try:
-            await self._pipe.courier.call(self._store.release, [run.claim.lease for run in runs])
+            await self._pipe.courier.call(
+                self._store.release, [run.claim.lease for run in runs], [run.key for run in runs]
+            )
         except StoreError as error:
             logger.warning("%d jobs could not be given back, they will be rescued: %s", len(runs), error)
         for run in runs:
@@ -213,7 +230,7 @@ class Runner:
             if room > 0:
                 try:
                     haul = await self._pipe.courier.call(
-                        self._store.claim, self.name, self._types, room, self._lease
+                        self._store.claim, self.name, self._types, room, self._lease, self._limits
                     )
                 except StoreError as error:
                     if not failures:
@@ -257,24 +274,43 @@ class Runner:
                 await self._give_back(stale)
 
     async def _take_on(self, claims: list[Claim]) -> None:
-        envelopes = []
+        envelopes: list[Envelope[_Run]] = []
+        unkeyed: list[_Run] = []
         for claim in claims:
             run = _Run(claim, self._pipe.types[claim.type])
             self._held[claim.lease] = run
             self._unended += 1
             try:
                 run.envelope = self._envelope(run)
+                if run.lacks_key:
+                    run.key = run.job_type.key(claim.payload)
             except Exception as error:
                 # Values that no call lets in: somebody else has put them into the store.
                 run.began_at = run.taken_at
                 self._end(run, Outcome(move=Move.FAIL, error=error_of(error)))
                 continue
+            if run.key is not None:
+                unkeyed.append(run)
+                continue
             envelopes.append(run.envelope)
             self._meters.wait_seconds[claim.queue].observe(max(claim.started_at - claim.run_at, 0.0))
+        if unkeyed:
+            await self._give_back(unkeyed)
+            self._nudged.set()
         if self._is_stopping:
             await self._give_back([envelope.payload for envelope in envelopes])
         elif envelopes:
-            self.queue.send_nowait(*envelopes)
+            self._send(envelopes)
+
+    def _send(self, envelopes: list[Envelope[_Run]]) -> None:
+        """Those that their rate lets start later wait for their time here."""
+        now = [envelope for envelope in envelopes if not envelope.payload.claim.starts_in]
+        if now:
+            self.queue.send_nowait(*now)
+        for envelope in envelopes if len(now) < len(envelopes) else ():
+            starts_in = envelope.payload.claim.starts_in
+            if starts_in:
+                self.queue.send_nowait(envelope, delay=starts_in)
 
     # Running
 
@@ -283,14 +319,14 @@ class Runner:
         if run.job_type.is_async and claim.deadline is None:
             # Why apart: without hooks an envelope is made and run in half the time, and most jobs are like this.
             return Envelope(
-                self._run_to_end, id=claim.id, type=claim.type, payload=run, priority=claim.priority
+                self._run_to_end, id=claim.id, type=claim.type, payload=run, priority=run.priority
             )
         return Envelope(
             self._run_coroutine if run.job_type.is_async else self._run_function,
             id=claim.id,
             type=claim.type,
             payload=run,
-            priority=claim.priority,
+            priority=run.priority,
             deadline=claim.deadline or 0,
             success_hook=self._succeeded,
             failure_hook=self._failed,
@@ -412,7 +448,9 @@ class Runner:
 
     def _settled(self, settlement: Settlement, is_recorded: bool) -> None:
         lease = settlement.lease
-        self._held.pop(lease, None)
+        run = self._held.pop(lease, None)
+        if run is not None and run.job_type.limit is not None:
+            self._nudged.set()  # only now its place is free
         self._progress.pop(lease, None)
         if not is_recorded:
             logger.warning("%s", LeaseLostError(lease.id))
@@ -437,6 +475,7 @@ class Runner:
             slots=self.slots,
             running=running,
             started_at=self._began_at,
+            limits=tuple(self._limits),
         )
 
     def heed(self, states: Mapping[Lease, LeaseState]) -> None:

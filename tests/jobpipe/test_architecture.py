@@ -27,7 +27,20 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors"}),
     frozenset({"backoff", "ids", "job", "meters", "payload", "settings"}),
     frozenset({"stores"}),
-    frozenset({"builtin", "courier", "current", "explain", "feed", "handler", "outcome", "pace", "request"}),
+    frozenset(
+        {
+            "builtin",
+            "courier",
+            "current",
+            "explain",
+            "feed",
+            "handler",
+            "limits",
+            "outcome",
+            "pace",
+            "request",
+        }
+    ),
     frozenset({"schedule", "timetable", "views"}),
     frozenset({"app"}),
     frozenset({"lease", "runner"}),

@@ -72,7 +72,7 @@ def test_a_snooze_costs_nothing_also_at_the_last_attempt() -> None:
 
 
 def test_a_rate_limit_costs_nothing_also_at_the_last_attempt() -> None:
-    assert follow(RateLimited(9), attempts=4) == Outcome(move=Move.SNOOZE, delay=9)
+    assert follow(RateLimited(9), attempts=4) == Outcome(move=Move.SNOOZE, delay=9, cools=9)
 
 
 def test_a_cancel_ends_it_with_its_reason() -> None:

@@ -39,7 +39,7 @@ class GateState(Struct, frozen=True, kw_only=True):
     key: str = ""
     """Empty for the gate of the whole type."""
     next_at: float = 0.0
-    """When the next start would be evenly paced; in the past, or 0, if nothing started for a while."""
+    """When the next start would be evenly paced; 0 if that is now."""
     running: int = 0
     """How many running jobs hold a place in it."""
     holders: tuple[str, ...] = ()

@@ -138,7 +138,7 @@ class Gates:
             GateState(
                 type=gate.type,
                 key=gate.key,
-                next_at=gate.next_at,
+                next_at=gate.next_at if gate.next_at > now else 0.0,
                 running=len(gate.holders),
                 holders=tuple(islice(gate.holders, _SHOWN_HOLDERS)),
             )

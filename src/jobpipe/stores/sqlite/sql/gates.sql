@@ -1,4 +1,4 @@
-SELECT named.type, named.key, coalesce(gates.next_at, 0),
+SELECT named.type, named.key, CASE WHEN gates.next_at > :now THEN gates.next_at ELSE 0 END,
     (SELECT count(*) FROM jobs WHERE jobs.type = named.type AND jobs.gate = named.key),
     (
         SELECT json_group_array(id) FROM (
