@@ -141,7 +141,8 @@ def rate_text(interval: float) -> str | None:
     """A rate as one would write it: "5/s", "100/min"; None if there is none."""
     if not interval:
         return None
-    for seconds, unit in _UNITS:
-        if seconds / interval >= 0.999:
-            return f"{seconds / interval:g}/{unit}"
+    numbers = [(seconds / interval, unit) for seconds, unit in _UNITS if seconds / interval >= 0.999]
+    whole = [(number, unit) for number, unit in numbers if abs(number - round(number)) < 1e-6]
+    for number, unit in whole or numbers:
+        return f"{number:g}/{unit}"
     return f"1 in {interval:g} s"

@@ -20,6 +20,7 @@ from .events import HEARTBEAT, Events
 from .openapi import document
 from .problems import NoSuchPathError, WrongMethodError
 from .routes_jobs import JobRoutes
+from .routes_limits import LimitRoutes
 from .routes_queues import QueueRoutes
 from .routes_schedules import ScheduleRoutes
 from .routes_service import ServiceRoutes
@@ -45,6 +46,7 @@ class WebApp:
             self._enqueue,
             JobRoutes(self.site),
             QueueRoutes(self.site),
+            LimitRoutes(self.site),
             ScheduleRoutes(self.site),
             self.events,
         )

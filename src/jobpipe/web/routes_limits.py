@@ -1,0 +1,39 @@
+"""The call on limits."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ..limits import LimitInfo
+from .call import Call, json_response
+from .site import Site
+
+
+class LimitList(Struct, frozen=True):
+    """All limits, by type and key."""
+
+    limits: list[LimitInfo]
+
+
+class LimitRoutes:
+    """Looking at limits; they are set in the program."""
+
+    def __init__(self, site: Site) -> None:
+        self._pipe = site.pipe
+
+    def calls(self) -> list[Call]:
+        """The rows of the table."""
+        return [
+            Call(
+                method="GET",
+                path="/limits",
+                handler=self.all,
+                summary="The limits of job types: how far they are used up, and who holds them",
+                answers={200: LimitList},
+            )
+        ]
+
+    async def all(self, _: Request) -> Response:
+        return json_response(LimitList(await self._pipe.limits()))
