@@ -23,6 +23,7 @@ import jobpipe.testing
 import rate_envelope_queue
 from jobpipe import CurrentJob, Job, Jobpipe, JobRequest, JobStatus, JobType, Settings
 from jobpipe import job as jobs
+from jobpipe.handler import TypeOptions
 from jobpipe.settings import flag_of
 from jobpipe.stores.base import Capabilities, Receipt, Store, WorkerInfo
 from jobpipe.timetable import Timetable
@@ -234,7 +235,7 @@ def test_service_reference_names_everything_public() -> None:
         *SCHEDULES,
     )
     attributes = {field.name for value in values for field in fields_of(value)}
-    options = set(inspect.signature(Jobpipe.job).parameters) - {"self", "name"}
+    options = set(TypeOptions.__annotations__)
     names = {*jobpipe.__all__, *jobpipe.testing.__all__, *members, *attributes, *options}
     text = (SERVICE / "python.md").read_text(encoding="utf-8")
     missing = [name for name in names if not re.search(rf"`(?:[@\w. ]*[. ])?{name}\b", text)]

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .explain import Explanation, Reason
     from .handler import JobType
     from .job import Attempt, Job, JobError, JobStatus, Progress
+    from .limits import LimitInfo, Rate, RateLimited
     from .request import JobRequest
     from .settings import Settings
     from .stores import open_store
@@ -52,11 +53,14 @@ __all__ = [
     "Jobpipe",
     "JobpipeError",
     "LeaseLostError",
+    "LimitInfo",
     "Missed",
     "PayloadTooLargeError",
     "Progress",
     "QueueFullError",
     "QueueInfo",
+    "Rate",
+    "RateLimited",
     "Reason",
     "Receipt",
     "Retry",
@@ -112,6 +116,11 @@ _MODULES = {
         "JobError",
         "JobStatus",
         "Progress",
+    ),
+    "limits": (
+        "LimitInfo",
+        "Rate",
+        "RateLimited",
     ),
     "request": ("JobRequest",),
     "settings": ("Settings",),

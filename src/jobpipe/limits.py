@@ -9,12 +9,14 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rate_envelope_queue import BadFieldsError, Rate
+from rate_envelope_queue import BadFieldsError, Rate, RateLimited
 
 from .errors import BadInputError
 from .job import instant
 from .stores.base import Counts
 from .stores.limits import Limit, Limits
+
+__all__ = ["LimitInfo", "Rate", "RateLimited", "key_of", "limit_infos", "limit_of", "rate_text"]
 
 LONGEST_KEY = 200
 _UNITS = ((1.0, "s"), (60.0, "min"), (3_600.0, "h"), (86_400.0, "d"))
