@@ -41,7 +41,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "request",
         }
     ),
-    frozenset({"schedule", "timetable", "views"}),
+    frozenset({"promote", "schedule", "timetable", "views"}),
     frozenset({"app"}),
     frozenset({"lease", "runner"}),
     frozenset({"service"}),

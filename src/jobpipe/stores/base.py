@@ -444,10 +444,10 @@ class Store(Protocol):
     def export(self, limit: int, after: int = 0) -> list[Parcel]:
         """The first jobs that wait (scheduled or queued) after that number, in the order of insertion."""
 
-    def adopt(self, parcels: Sequence[Parcel]) -> None:
-        """Insert jobs that come from another store as they were there, all or none.
+    def adopt(self, parcels: Sequence[Parcel]) -> int:
+        """Insert jobs that come from another store as they were there, all or none; how many were new.
 
-        A job of the same id and fingerprint counts as inserted; another of that id is a JobConflictError.
+        A job of the same id and fingerprint is there already; another of that id is a JobConflictError.
         """
 
     def discard(self, ids: Sequence[str]) -> int:

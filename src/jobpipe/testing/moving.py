@@ -61,11 +61,13 @@ class Moving:
     def test_adopting_again_changes_nothing(self, store: Store) -> None:
         put(store, new_job("a"), new_job("b"))
         parcels = store.export(10)
-        store.adopt(parcels)
+        assert store.adopt(parcels) == 0
         assert tally(store) == {JobStatus.QUEUED: 2}
         finish(store, take_one(store))
-        store.adopt(parcels)
+        assert store.adopt(parcels) == 0
         assert tally(store) == {JobStatus.QUEUED: 1, JobStatus.DONE: 1}
+        store.discard(["b"])
+        assert store.adopt(parcels) == 1
 
     def test_conflict_adopts_nothing(self, store: Store) -> None:
         put(store, new_job("a"), new_job("b"))

@@ -472,19 +472,18 @@ class MemoryStore:
             )
             return [record.pack() for record in islice(waiting, limit)]
 
-    def adopt(self, parcels: Sequence[Parcel]) -> None:
+    def adopt(self, parcels: Sequence[Parcel]) -> int:
         with self._step() as now:
             for parcel in parcels:
                 known = self._ledger.jobs.get(parcel.job.id)
                 if known and known.new.fingerprint != parcel.job.fingerprint:
                     raise JobConflictError(parcel.job.id)
-            for parcel in parcels:
-                if parcel.job.id not in self._ledger.jobs:
-                    record = self._ledger.add(
-                        parcel.job, now, parcel.created_at, parcel.attempts, parcel.runs
-                    )
-                    record.error, record.history = parcel.error, parcel.history
-                    record.started_at, record.progress = parcel.started_at, parcel.progress
+            new = [parcel for parcel in parcels if parcel.job.id not in self._ledger.jobs]
+            for parcel in new:
+                record = self._ledger.add(parcel.job, now, parcel.created_at, parcel.attempts, parcel.runs)
+                record.error, record.history = parcel.error, parcel.history
+                record.started_at, record.progress = parcel.started_at, parcel.progress
+            return len(new)
 
     def discard(self, ids: Sequence[str]) -> int:
         with self._step() as now:

@@ -488,7 +488,7 @@ class SqliteStore:
         with self._reading() as cursor:
             return list(map(parcel_of, cursor.execute(sql("export"), (after, limit))))
 
-    def adopt(self, parcels: Sequence[Parcel]) -> None:
+    def adopt(self, parcels: Sequence[Parcel]) -> int:
         with self._writing() as (cursor, now):
             rows = [adopted_row(parcel, now) for parcel in parcels]
             inserted = cursor.execute(sql("adopt"), {"jobs": text_of(rows)}).rowcount
@@ -497,6 +497,7 @@ class SqliteStore:
                 if fingerprint != parcel.job.fingerprint:
                     raise JobConflictError(parcel.job.id)
             self._changes += inserted
+            return inserted
 
     def discard(self, ids: Sequence[str]) -> int:
         with self._writing() as (cursor, _):

@@ -1,0 +1,110 @@
+"""Promote: move what is unfinished, and the schedules, from one stopped store to another.
+
+Each batch is put into the target before it is deleted from the source, so that an interrupted move can be done again:
+what is in both by then is known by its id. Finished jobs stay where they are.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .errors import StoreRefusedError
+from .job import WAITING, JobStatus
+from .stores.base import Store
+
+_BATCH = 1_000
+_LOOK_EVERY = 0.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """How far it has come."""
+
+    jobs: int
+    of: int
+    already: int
+    """So many of the jobs were in the target already, from a move that was interrupted."""
+    schedules: int = 0
+
+
+def promote(
+    source: Store,
+    target: Store,
+    report: Callable[[Moved], None] = lambda _: None,
+    wait_for: Callable[[str], None] = lambda _: None,
+) -> Moved:
+    """Move everything that waits; tells of every batch, and what it waits for before it can begin.
+
+    StoreRefusedError if the source is in use, if it is the target itself, or if not everything was moved.
+    """
+    if source.url == target.url:
+        raise StoreRefusedError(f"the source and the target are the same store, {source.url}")
+    target.check()
+    _come_to_rest(source, wait_for)
+    for queue in sorted(source.counts().paused):
+        target.pause(queue)
+    moved = _move_jobs(source, target, report)
+    moved = _move_schedules(source, target, moved)
+    left = _count(source, *WAITING)
+    if left or moved.jobs != moved.of:
+        raise StoreRefusedError(
+            f"{moved.jobs} of {moved.of} jobs were moved and {left} are in {source.url} still: somebody has put jobs in "
+            "or steered them meanwhile; stop that, and promote again"
+        )
+    return moved
+
+
+def _move_jobs(source: Store, target: Store, report: Callable[[Moved], None]) -> Moved:
+    moved = Moved(jobs=0, of=_count(source, *WAITING), already=0)
+    after = 0
+    report(moved)
+    while parcels := source.export(_BATCH, after):
+        after = parcels[-1].number
+        new = target.adopt(parcels)
+        moved = Moved(
+            jobs=moved.jobs + source.discard([parcel.job.id for parcel in parcels]),
+            of=moved.of,
+            already=moved.already + len(parcels) - new,
+        )
+        report(moved)
+    return moved
+
+
+def _move_schedules(source: Store, target: Store, moved: Moved) -> Moved:
+    entries = source.schedules().entries
+    for entry in entries:
+        target.put_schedule(entry)
+        source.drop_schedule(entry.name)
+    return Moved(jobs=moved.jobs, of=moved.of, already=moved.already, schedules=len(entries))
+
+
+def _come_to_rest(source: Store, wait_for: Callable[[str], None]) -> None:
+    """Wait until workers that died are forgotten and their jobs rescued; one that lives is a reason to refuse."""
+    seen_at = {worker.name: worker.seen_at for worker in source.workers()}
+    told = ""
+    while True:
+        workers = source.workers()
+        alive = [worker.name for worker in workers if worker.seen_at != seen_at.get(worker.name)]
+        if alive:
+            raise StoreRefusedError(
+                f"{source.url} is in use by the worker {alive[0]}: stop everything that works on it first"
+            )
+        source.rescue()
+        running = _count(source, JobStatus.RUNNING)
+        if not running and not workers:
+            return
+        reason = (
+            f"{len(workers)} workers to be gone, or to show that they live"
+            if workers
+            else f"{running} jobs whose workers were lost"
+        )
+        if reason != told:
+            wait_for(reason)
+            told = reason
+        time.sleep(_LOOK_EVERY)
+
+
+def _count(store: Store, *statuses: JobStatus) -> int:
+    return sum(tally.count for tally in store.counts().tallies if tally.status in statuses)
