@@ -11,6 +11,7 @@ from . import (
     asyncio_,
     delayed,
     http,
+    limits,
     memory,
     metrics,
     periodic,
@@ -26,7 +27,7 @@ from .report import Session, as_text, begin_session, write_json, write_markdown
 
 # Why in this order: what needs much memory comes last, when it can disturb nothing.
 LIBRARY = (threads, asyncio_, metrics, rates, startup, memory, periodic, delayed)
-SERVICE = (sqlite, pickup, http, waiting)
+SERVICE = (sqlite, pickup, http, limits, waiting)
 GROUPS = (*LIBRARY, *SERVICE)
 """Each has `cases(quick)`; a new group of cases is one more module here."""
 FEWEST_REPEATS = 5

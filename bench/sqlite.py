@@ -9,7 +9,6 @@ as done, one by one; its commits are not durable (`synchronous = NORMAL`), as it
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -18,16 +17,9 @@ from pathlib import Path
 from time import perf_counter, sleep
 from typing import Any
 
-from jobpipe import Jobpipe, JobRequest
-
 from .disk import scratch
 from .harness import Case, Goal, expect
-
-_BATCH = 1_000
-_WORKERS = 16
-_LOOK = 0.002  # seconds between two looks at what is outstanding, once all have run
-
-Payloads = list[dict[str, int]]
+from .processing import BATCH, LOOK, batches, enqueued, processed
 
 
 def cases(*, quick: bool) -> list[Case]:
@@ -59,7 +51,7 @@ def cases(*, quick: bool) -> list[Case]:
             Case(
                 name="sqlite",
                 row=f"enqueued, next to {name}",
-                shows=f"jobs a second put into a SQLite file in batches of {_BATCH:,}",
+                shows=f"jobs a second put into a SQLite file in batches of {BATCH:,}",
                 unit="/s",
                 ours=partial(_in_scratch, _enqueued, ours),
                 peer=peer,
@@ -77,58 +69,15 @@ def _in_scratch(measure: Callable[[Path, int], float], n: int) -> float:
         return measure(folder / "bench.db", n)
 
 
-def _batches(n: int) -> list[Payloads]:
-    return [[{"n": number} for number in range(first, first + _BATCH)] for first in range(0, n, _BATCH)]
-
-
 # Ours
 
 
 def _processed(path: Path, n: int) -> float:
-    return asyncio.run(_process_all(path, n))
-
-
-async def _process_all(path: Path, n: int) -> float:
-    """Jobs a second."""
-    pipe = Jobpipe(f"sqlite:///{path}", queue_size=0)
-    have_run = asyncio.Event()
-    runs = count(1)
-
-    @pipe.job("noop")
-    async def noop(payload: Any) -> None:
-        if next(runs) == n:
-            have_run.set()
-
-    async with pipe, pipe.running(workers=_WORKERS):
-        began = perf_counter()
-        await _enqueue_all(pipe, n)
-        await have_run.wait()
-        stats = await pipe.stats()
-        while stats.queued or stats.running:
-            await asyncio.sleep(_LOOK)
-            stats = await pipe.stats()
-        took = perf_counter() - began
-    expect(stats.done, n, "jobs done")
-    return n / took
+    return processed(f"sqlite:///{path}", n)
 
 
 def _enqueued(path: Path, n: int) -> float:
-    """Jobs a second."""
-
-    async def run() -> float:
-        async with Jobpipe(f"sqlite:///{path}", queue_size=0) as pipe:
-            began = perf_counter()
-            await _enqueue_all(pipe, n)
-            took = perf_counter() - began
-            expect((await pipe.stats()).queued, n, "jobs queued")
-        return n / took
-
-    return asyncio.run(run())
-
-
-async def _enqueue_all(pipe: Jobpipe, n: int) -> None:
-    for payloads in _batches(n):
-        await pipe.enqueue_many([JobRequest(type="noop", payload=payload) for payload in payloads])
+    return enqueued(f"sqlite:///{path}", n)
 
 
 # huey
@@ -148,11 +97,11 @@ def _huey_processed(path: Path, n: int) -> float:
     queue = HueyQueue(path, noop)
     with queue.running():
         began = perf_counter()
-        for payloads in _batches(n):
+        for payloads in batches(n):
             queue.put_many(payloads)
         have_run.wait()
         while queue.waiting:
-            sleep(_LOOK)
+            sleep(LOOK)
         took = perf_counter() - began
     queue.close()
     return n / took
@@ -164,7 +113,7 @@ def _huey_enqueued(path: Path, n: int) -> float:
 
     queue = HueyQueue(path, lambda payload: None)
     began = perf_counter()
-    for payloads in _batches(n):
+    for payloads in batches(n):
         queue.put_many(payloads)
     took = perf_counter() - began
     expect(queue.waiting, n, "tasks waiting")
@@ -208,7 +157,7 @@ def _litequeue(path: Path) -> Any:
 
 
 def _put_all(queue: Any, n: int) -> None:
-    for payloads in _batches(n):
+    for payloads in batches(n):
         with queue.transaction():
             for payload in payloads:
                 queue.put(f'{{"n": {payload["n"]}}}')

@@ -30,32 +30,39 @@ class Choice:
         self._most = most
         self._now = now
         self._gates: dict[tuple[str, str], Gate] = {}
+        self._entered: set[tuple[str, str]] = set()
         self._closed: set[str] = set()  # types with a limit of their own that was reached
         self._let_out_of: list[tuple[str, str]] = []  # gates of which some may enter, if their turn comes
-        self._taken: Counter[_Lane] = Counter()
+        self._taken_of: Counter[_Lane] = Counter()
         self._parked: list[int] = []
         self._passed_over = 0
-        self.seqs: list[int] = []
-        self.held: list[tuple[int, str, float]] = []
-        """Of those that passed a gate: seq, the gate's key, and the seconds until the start."""
+        self.taken: list[tuple[int] | tuple[int, str, float]] = []
+        """The seq of each, and for those that pass a gate, its key and the seconds until the start."""
+        self.later: dict[int, float] = {}
+        """Those of them that start later, by their seq."""
         self.due_in: float | None = None
 
     def take(self, lanes: Sequence[_Lane]) -> None:
         """Choose from the lanes, and note in the store what came of it."""
         for _, _, seq, queue, type, key in merge(*(self._walk(lane) for lane in self._opened(lanes))):
             limit = self._limits.get(type)
-            if limit is None or self._enter(limit, seq, key):
-                self.seqs.append(seq)
-                self._taken[queue, type] += 1
-                if len(self.seqs) == self._most:
+            if limit is None:
+                self.taken.append((seq,))
+            elif not self._enter(limit, seq, key):
+                if self._passed_over == MOST_PASSED_OVER:
+                    self.wait(0.0)
                     break
-            elif self._passed_over == MOST_PASSED_OVER:
-                self.wait(0.0)
+                continue
+            self._taken_of[queue, type] += 1
+            if len(self.taken) == self._most:
                 break
         self._park()
         self._look_again()
-        paces = [(*name, gate.next_at) for name, gate in self._gates.items() if gate.limit.interval]
-        if paces and self.held:
+        # Why only those: a claim that brings nothing must write nothing, or others would take it for news.
+        paces = [
+            (*name, self._gates[name].next_at) for name in self._entered if self._gates[name].limit.interval
+        ]
+        if paces:
             self._cursor.execute(sql("keep_pace"), {"gates": text_of(paces)})
 
     def wait(self, seconds: float) -> None:
@@ -65,7 +72,7 @@ class Choice:
     def _walk(self, lane: _Lane) -> Iterator[_Candidate]:
         """What is ready in a lane, in order, as far as somebody asks; what was passed over meanwhile is parked."""
         while True:
-            values = (*lane, self._most, self._taken[lane])
+            values = (*lane, self._most, self._taken_of[lane])
             rows = self._cursor.execute(sql("first_in_lane"), values).fetchall()
             yield from rows
             if len(rows) < self._most or lane[1] in self._closed:
@@ -74,6 +81,7 @@ class Choice:
 
     def _enter(self, limit: Limit, seq: int, key: str | None) -> bool:
         if limit.is_keyed and key is None:
+            self.taken.append((seq,))
             return True
         if limit.type in self._closed:
             return False
@@ -81,7 +89,10 @@ class Choice:
         gate = self._gate(limit, name)
         starts_in = gate.enter(self._now)
         if starts_in is not None:
-            self.held.append((seq, name, starts_in))
+            self.taken.append((seq, name, starts_in))
+            self._entered.add((limit.type, name))
+            if starts_in:
+                self.later[seq] = starts_in
             return True
         opens_at = gate.opens_at(self._now)
         if limit.is_keyed:

@@ -224,24 +224,20 @@ class SqliteStore:
         with self._writing(synced=False) as (cursor, now):
             choice = Choice(cursor, limits, limit, now)
             choice.take(cursor.execute(sql("lanes"), (names,)).fetchall())
-            if not choice.seqs:
+            if not choice.taken:
                 return Haul([], self._due_in(cursor, names, choice.due_in))
             token = secrets.token_hex(8)
-            seqs = text_of(choice.seqs)
+            seqs = text_of([seq for seq, *_ in choice.taken])
             values = {
                 "now": now,
                 "worker": worker,
                 "token": token,
                 "until": now + lease,
-                "seqs": seqs,
+                "jobs": text_of(choice.taken),
             }
             self._changes += cursor.execute(sql("claim"), values).rowcount
-            if choice.held:
-                cursor.execute(sql("hold"), {"held": text_of(choice.held), "now": now})
             (text,) = cursor.execute(sql("claimed"), {"seqs": seqs}).fetchone()
-            claims = claims_of(
-                text, worker, token, now, {seq: later for seq, _, later in choice.held if later}
-            )
+            claims = claims_of(text, worker, token, now, choice.later)
             return Haul(claims, self._due_in(cursor, names, choice.due_in))
 
     def _due_in(self, cursor: sqlite3.Cursor, names: str, sooner: float | None = None) -> float | None:

@@ -26,8 +26,7 @@ CREATE TABLE cooling (
     until REAL NOT NULL
 ) WITHOUT ROWID;
 
-CREATE TRIGGER jobs_left_gate AFTER UPDATE OF status ON jobs WHEN OLD.gate IS NOT NULL AND NEW.status <> 'running' BEGIN
-    UPDATE jobs SET gate = NULL WHERE seq = OLD.seq;
+CREATE TRIGGER jobs_left_gate AFTER UPDATE OF gate ON jobs WHEN OLD.gate IS NOT NULL AND NEW.gate IS NULL BEGIN
     UPDATE gates SET opens_at = 0 WHERE type = OLD.type AND key = OLD.gate AND opens_at IS NOT NULL;
 END;
 

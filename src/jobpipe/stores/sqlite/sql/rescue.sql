@@ -11,6 +11,6 @@ UPDATE jobs SET
         '$[#]',
         json_object('number', runs, 'began_at', json(printf('%.6f', started_at)), 'ended_at', json(printf('%.6f', :now)), 'worker', worker, 'error', json(:error))
     ),
-    worker = NULL, token = NULL, lease_until = NULL, is_cancelling = 0
+    worker = NULL, token = NULL, gate = NULL, lease_until = NULL, is_cancelling = 0
 WHERE seq = :seq
 RETURNING status

@@ -24,6 +24,7 @@ UPDATE jobs SET
             'worker', worker, 'error', json(told.error)
         )
     ) END,
+    gate = NULL,
     lease_until = NULL,
     is_cancelling = 0
 FROM (
