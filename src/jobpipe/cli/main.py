@@ -6,13 +6,12 @@ from typing import Annotated
 
 import typer
 
-from . import jobs, schedules, serving, steering, tending
+from . import enqueue, jobs, schedules, serving, steering, tending
 
 app = typer.Typer(
     name="jobpipe",
     help="Run background jobs, put them in, and look at them.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # Why: rich would double the time that `--help` takes
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
@@ -36,9 +35,10 @@ def _root(
     pass
 
 
-for _group in (serving, jobs, schedules, steering, tending):
+for _group in (serving, enqueue, jobs, steering, tending):
     for _command in _group.COMMANDS:
         app.command()(_command)
+app.add_typer(schedules.app)
 
 
 def main() -> None:
