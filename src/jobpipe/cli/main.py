@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
@@ -43,4 +44,7 @@ app.add_typer(schedules.app)
 
 def main() -> None:
     """Run the command that the arguments name."""
+    if "_JOBPIPE_COMPLETE" in os.environ:
+        # Why: the help of an offer is broken at the width of the terminal, and fish takes every line for an offer.
+        os.environ["COLUMNS"] = "10000"
     app(prog_name="jobpipe")

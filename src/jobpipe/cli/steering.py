@@ -140,7 +140,8 @@ def _ask(verb: str, count: int) -> None:
     what = f"{verb} {_jobs(count) if count <= MOST_COUNTED else f'more than {MOST_COUNTED:,} jobs'}"
     if not sys.stdin.isatty():
         raise BadInputError("--yes", f"must be given where nobody can be asked: it would {what}")
-    if not typer.confirm(f"{what}?", err=True):
+    typer.echo(f"{what}? [y/N] ", err=True, nl=False)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise fail("nothing was changed")
 
 

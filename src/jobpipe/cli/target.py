@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Any, NamedTuple, Self
 
 from ..app import MOST_AT_ONCE, Jobpipe
-from ..errors import BadInputError, JobpipeError, SettingsError
+from ..errors import BadInputError, JobNotFoundError, JobpipeError, SettingsError
 from ..explain import Explanation, Reason
 from ..job import Job, Move, sources
 from ..request import JobRequest, convert
@@ -213,7 +213,10 @@ class StoreTarget(Target):
         return self._loop.run(self._pipe.page(**filters, limit=limit, cursor=cursor))
 
     def job(self, id: str) -> Job:
-        return self._loop.run(self._pipe.get(id))
+        job = self._pipe.store.get(id)  # Why not by the loop: one who waits for a batch asks for many
+        if job is None:
+            raise JobNotFoundError(id)
+        return job
 
     def job_within(self, id: str, seconds: float) -> Job:
         return self._loop.run(self._pipe.wait(id, seconds))
