@@ -5,7 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ..errors import BadInputError, JobConflictError, JobpipeError, QueueFullError
+from ..errors import (
+    BadInputError,
+    JobConflictError,
+    JobpipeError,
+    QueueFullError,
+    SettingsError,
+    StoreRefusedError,
+)
 from .interrupts import held
 from .lines import BadLineError, Line
 from .target import RefusedError, Target
@@ -14,7 +21,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _PLACE = re.compile(r"jobs\[(\d+)\]\.?")
-_NOTHING_DONE = (BadInputError, BadLineError, JobConflictError, QueueFullError, RefusedError)
+_NOTHING_DONE = (
+    BadInputError,
+    JobConflictError,
+    QueueFullError,
+    RefusedError,
+    SettingsError,
+    StoreRefusedError,
+)
+"""Errors after which one knows that nothing of the call was done."""
 
 
 class Bulk:

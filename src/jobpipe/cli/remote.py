@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from http.client import HTTPException
+from socket import gaierror
 from typing import Any, NamedTuple, Self, TypeVar
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode, urlsplit
@@ -170,7 +171,10 @@ class ServiceTarget(Target):
             raise self._refusal(error) from None
         except (URLError, HTTPException, OSError) as error:
             reason = error.reason if isinstance(error, URLError) else error
-            raise JobpipeError(f"the service at {self._url} cannot be reached: {reason}") from None
+            text = f"the service at {self._url} cannot be reached: {reason}"
+            if isinstance(reason, ConnectionRefusedError | gaierror):
+                raise RefusedError(text, 0, "away") from None
+            raise JobpipeError(text) from None  # Why no RefusedError: it may have heard us
 
     def _refusal(self, error: HTTPError) -> JobpipeError:
         try:

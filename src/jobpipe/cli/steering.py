@@ -102,7 +102,10 @@ def _steer(
             return
         if not is_sure:
             _ask(verb, target.count(verb, **filters))
-        count = target.steer_many(verb, **filters)
+        try:
+            count = target.steer_many(verb, **filters)
+        except KeyboardInterrupt:
+            raise fail(f"interrupted: some jobs may be changed; the same {verb} again goes on", 130) from None
     print_json({"count": count}) if as_json else typer.echo(_jobs(count))
 
 

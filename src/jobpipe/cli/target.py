@@ -30,7 +30,10 @@ Tell = Callable[[Explanation], object]
 
 
 class RefusedError(JobpipeError):
-    """A service said no, and changed nothing; `slug` tells the kind of problem, `status` is that of HTTP."""
+    """A service said no, or is not there: nothing was changed.
+
+    `slug` tells the kind of problem; `status` is that of HTTP, 0 where there was no answer.
+    """
 
     def __init__(self, text: str, status: int, slug: str) -> None:
         super().__init__(text)

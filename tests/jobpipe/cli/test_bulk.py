@@ -211,3 +211,11 @@ def test_what_a_lost_answer_leaves_open_is_said() -> None:
     assert told.endswith(
         "; nothing was put in, of lines 1 to 5 it is not known: those that have an id can be put in again\n"
     )
+
+
+def test_what_was_never_there_leaves_nothing_open() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    for flags in (["--url", url], ["--store", "sqlite:///no/folder.db"]):
+        told = call("enqueue", "--file", "-", *flags, input=many(5), code=1)
+        assert told.endswith("; nothing was put in\n")
