@@ -60,10 +60,10 @@ def test_options_are_for_lines_that_do_not_say_otherwise(there: list[str]) -> No
 def test_a_bad_line_stops_before_its_chunk(
     there: list[str], bad: dict[str, Any], said: str, code: int
 ) -> None:
-    given = many(1_200) + "\n" * 4 + lines(bad) + many(10, begin=5_000)
+    given = "\n" * 4 + many(1_200) + lines(bad) + many(10, begin=5_000)
     told = call("enqueue", "--file", "-", *there, input=given, code=code)
     assert told.startswith(f"error: {said}")
-    assert told.endswith("; lines 1 to 1,000 are in: go on with line 1,001\n")
+    assert told.endswith("; lines 1 to 1,004 are in: go on with line 1,005\n")
     assert call_json("job", "j999", *there)["id"] == "j999"
     call("job", "j1000", *there, code=1)
 
