@@ -1,6 +1,6 @@
 """The documentation holds: its snippets run, its links lead somewhere, and it names everything public.
 
-Run as a program, it renews what is made from the code: the diagrams, and the table of settings.
+Run as a program, it renews what is made from the code: the diagrams, the table of settings, and the commands.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from rate_envelope_queue import (
 )
 from rate_envelope_queue.core.lifecycle import TRANSITIONS, QueueState
 
+from .commands import command_names, commands_reference
 from .console import commands_of, file_of, is_shown, terminal
 
 ROOT = Path(__file__).parent.parent
@@ -286,6 +287,12 @@ def test_http_reference_has_every_field() -> None:
     } - shown == set()
 
 
+def test_every_command_is_shown_at_work() -> None:
+    """Not only in the reference: some example on its page uses it."""
+    used = "\n".join(each.code for each in snippets_of(SERVICE / "cli.md"))
+    assert [name for name in command_names() if f"{name} " not in used and f"{name}\n" not in used] == []
+
+
 def state_diagram() -> str:
     """The transition table of the library as a Mermaid diagram: one arrow for each pair of states, with all its events."""
     return diagram(
@@ -332,13 +339,14 @@ MADE: Mapping[str, tuple[Path, Callable[[], str]]] = {
     "states": (EXPLANATION, state_diagram),
     "transitions": (SERVICE / "guarantees.md", job_diagram),
     "settings": (SERVICE / "settings.md", settings_table),
+    "commands": (SERVICE / "cli.md", commands_reference),
 }
 """What is made from the code: its name, the page that has it, and what makes it."""
 
 
 @pytest.mark.parametrize("name", MADE)
 def test_what_is_made_from_the_code_is_that_of_the_code(name: str) -> None:
-    """The diagrams and the table of settings."""
+    """The diagrams, the table of settings, and the reference of the commands."""
     page, make = MADE[name]
     shown = [found["text"] for found in _MADE.finditer(page.read_text("utf-8")) if found["name"] == name]
     assert shown == [make()], (

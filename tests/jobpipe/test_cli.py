@@ -244,7 +244,7 @@ def test_schedules_are_listed_for_people_and_for_programs(folder: Path, empty_st
     assert re.split(r"\s{2,}", head.strip()) == ["NAME", "TYPE", "TIMING", "NEXT", "LAST RUN"]
     assert re.split(r"\s{2,}", fast.strip())[:3] == ["fast", "echo", "every 0.5 s"]
     assert re.split(r"\s{2,}", nightly.strip())[:3] == ["nightly", "echo", "0 3 * * * Europe/Berlin"]
-    assert re.fullmatch(r"tidy +sleep +every 60 s +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", tidy.strip())
+    assert re.fullmatch(r"tidy +sleep +every 60 s +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +in \d+ s", tidy.strip())
 
 
 def test_the_last_run_of_a_schedule_is_shown(start: Start, folder: Path) -> None:
@@ -259,7 +259,9 @@ def test_the_last_run_of_a_schedule_is_shown(start: Start, folder: Path) -> None
     (beat,) = call_json("schedules", "--store", "sqlite:///jobs.db")
     assert beat["last_job"].startswith("beat@")
     _, line = call("schedules", "--store", "sqlite:///jobs.db").splitlines()
-    assert re.fullmatch(r"beat +beat +every 0\.1 s +[\d-]{10} [\d:]{8} +[\d-]{10} [\d:]{8}", line.strip())
+    assert re.fullmatch(
+        r"beat +beat +every 0\.1 s +[\d-]{10} [\d:]{8} +in 0 s +[\d-]{10} [\d:]{8}", line.strip()
+    )
 
 
 # Sockets
@@ -421,8 +423,8 @@ def test_jobs_are_cancelled_and_retried_by_id_and_by_filter(empty_store: None) -
         call("enqueue", "echo", "1", "--id", id)
     assert call("cancel", "a") == "a cancelled\n"
     assert call_json("retry", "a")[0]["status"] == "queued"
-    assert call("cancel", "--type", "echo") == "2 jobs\n"
-    assert call_json("retry", "--all") == {"count": 2}
+    assert call("cancel", "--type", "echo", "--yes") == "2 jobs\n"
+    assert call_json("retry", "--all", "-y") == {"count": 2}
     assert "job 'a' is queued" in call("retry", "a", code=1)
     assert "no job has the id 'x'" in call("cancel", "x", code=1)
 
@@ -463,8 +465,8 @@ def test_the_commands_speak_to_a_running_service_with_its_token(
     assert "job 'a' is done" in call("cancel", "a", *there, code=1)
     assert call("pause", "default", *there) == "default paused: 0 jobs wait, 0 run\n"
     call("enqueue", "echo", "--id", "b", *there)
-    assert call("cancel", "--all", *there) == "1 job\n"
-    assert call("retry", "--status", "cancelled", *there) == "1 job\n"
+    assert call("cancel", "--all", "--yes", *there) == "1 job\n"
+    assert call("retry", "--status", "cancelled", "--yes", *there) == "1 job\n"
     assert call("schedules", *there) == "no schedules\n"
     assert call("enqueue", "echo", "--max-retries", "500", *there, code=2).startswith("error: max_retries")
     assert "no job has the id 'x'" in call("job", "x", *there, code=1)

@@ -1,6 +1,6 @@
 """Guard: what goes wrong in a command is one line on stderr and an exit code, never a traceback.
 
-2 for what was asked wrongly (a setting, a value), 1 for everything else.
+2 for what was asked wrongly (a setting, a value), 130 for Ctrl+C, 1 for everything else.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ def guarded(command: Callable[P, R]) -> Callable[P, R]:
             return command(*args, **kwargs)
         except (typer.Exit, typer.Abort, typer.BadParameter):
             raise
+        except KeyboardInterrupt:
+            raise fail("interrupted", 130) from None
         except (SettingsError, BadInputError) as error:
             raise fail(str(error), 2) from None
         except JobpipeError as error:

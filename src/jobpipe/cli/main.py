@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
 
-from . import jobs, schedules, serving, steering, tending
+from . import enqueue, jobs, schedules, serving, steering, tending
 
 app = typer.Typer(
     name="jobpipe",
     help="Run background jobs, put them in, and look at them.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # Why: rich would double the time that `--help` takes
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
@@ -36,11 +36,15 @@ def _root(
     pass
 
 
-for _group in (serving, jobs, schedules, steering, tending):
+for _group in (serving, enqueue, jobs, steering, tending):
     for _command in _group.COMMANDS:
         app.command()(_command)
+app.add_typer(schedules.app)
 
 
 def main() -> None:
     """Run the command that the arguments name."""
+    if "_JOBPIPE_COMPLETE" in os.environ:
+        # Why: the help of an offer is broken at the width of the terminal, and fish takes every line for an offer.
+        os.environ["COLUMNS"] = "10000"
     app(prog_name="jobpipe")

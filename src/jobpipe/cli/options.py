@@ -22,6 +22,7 @@ _URL = Annotated[
     str | None,
     typer.Option(
         "--url",
+        metavar="URL",
         help="a running service, such as http://localhost:8080, in place of the store",
         show_default=False,
     ),
@@ -31,6 +32,11 @@ _URL = Annotated[
 def with_target(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the flags that say where the jobs are: a store, or a service and its token."""
     return with_settings(["store", "token"], {"url": _URL})(command)
+
+
+def with_intake(command: Callable[..., None]) -> Callable[..., None]:
+    """The same for one that puts jobs in: a store takes no more than its queues may hold."""
+    return with_settings(["store", "queue_size", "token"], {"url": _URL})(command)
 
 
 def with_settings(

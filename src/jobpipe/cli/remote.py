@@ -6,35 +6,66 @@ store's way raises, so that a command need not know which way it went.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http.client import HTTPException
-from typing import Any, Self, TypeVar
+from socket import gaierror
+from typing import Any, NamedTuple, Self, TypeVar
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode, urlsplit
-from urllib.request import ProxyHandler, Request, build_opener
+from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 import msgspec
 
+from .. import payload as json
 from ..errors import BadInputError, JobpipeError, SettingsError
 from ..explain import Explanation
 from ..job import Job, JobStatus
+from ..request import JobRequest
 from ..settings import Settings
 from ..stores.base import Receipt
 from ..timetable import ScheduleInfo
 from ..views import JobPage, QueueInfo
-from .target import Target
+from .target import Intake, RefusedError, Target
 
 T = TypeVar("T")
 
 _PATIENCE = 30.0
 """Seconds for an answer, beyond those that were asked for."""
+_HINTS = {
+    "no-token": "give the service's token with --token, or in JOBPIPE_TOKEN",
+    "read-only-token": "give the token for writing with --token, or in JOBPIPE_TOKEN",
+}
+"""What the caller can do, by the kind of problem."""
 
 
 class _Problem(msgspec.Struct):
     """What the service says is wrong."""
 
-    detail: str = "it gave no reason"
+    detail: str
     field: str | None = None
+    type: str = ""
+
+
+class _Accepted(msgspec.Struct):
+    """A job that is in; of one that was there already, the service tells more."""
+
+    id: str
+    status: JobStatus
+
+
+class _Answer(NamedTuple):
+    """What the service said."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """Why: the token is for the service that the URL names, and for nobody whom it may name."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
 
 
 class ServiceTarget(Target):
@@ -49,7 +80,7 @@ class ServiceTarget(Target):
         self._url = url.rstrip("/")
         self._token = token or Settings.load().token
         # Why no proxies: the service is where the URL says, and the token is for nobody between.
-        self._opener = build_opener(ProxyHandler({}))
+        self._opener = build_opener(ProxyHandler({}), _NoRedirects)
 
     def __enter__(self) -> Self:
         return self
@@ -58,10 +89,16 @@ class ServiceTarget(Target):
         self._opener.close()
 
     def enqueue(self, type: str, payload: Any, **options: Any) -> Receipt:
-        fields = {"type": type, "payload": payload} | _given(options)
-        status, body = self._call("POST", "/enqueue", fields)
-        found = msgspec.json.decode(body, type=dict[str, Any])
-        return Receipt(found["id"], JobStatus(found["status"]), status == 202)
+        json.encode(payload)  # what no service takes is not sent
+        answer = self._call("POST", "/enqueue", {"type": type, "payload": payload} | _given(options))
+        return self._receipt(answer)
+
+    def enqueue_many(self, requests: Sequence[JobRequest]) -> Intake:
+        for index, request in enumerate(requests):
+            json.encode(request.payload, f"jobs[{index}].payload")
+        answer = self._call("POST", "/enqueue/batch", {"jobs": requests})
+        ids = [job.id for job in self._read(answer, dict[str, list[_Accepted]])["jobs"]]
+        return Intake(ids, int(answer.headers.get("jobpipe-new", len(ids) if answer.status == 202 else 0)))
 
     def page(self, limit: int, cursor: str | None, **filters: str | None) -> JobPage:
         query = urlencode({"limit": limit} | _given({"cursor": cursor, **filters}))
@@ -79,23 +116,46 @@ class ServiceTarget(Target):
     def schedules(self) -> list[ScheduleInfo]:
         return self._get("/schedules", dict[str, list[ScheduleInfo]])["schedules"]
 
+    def schedule(self, name: str) -> ScheduleInfo:
+        return self._get(_path("schedules", name), ScheduleInfo)
+
+    def put_schedule(self, name: str, fields: Mapping[str, Any]) -> ScheduleInfo:
+        json.encode(fields.get("payload"))
+        return self._read(self._call("PUT", _path("schedules", name), fields), ScheduleInfo)
+
+    def run_schedule(self, name: str) -> Receipt:
+        return self._receipt(self._call("POST", f"{_path('schedules', name)}/run"))
+
+    def drop_schedule(self, name: str) -> None:
+        self._call("DELETE", _path("schedules", name))
+
     def steer(self, verb: str, id: str) -> Job:
-        return msgspec.json.decode(self._call("POST", f"{_path('jobs', id)}/{verb}")[1], type=Job)
+        return self._read(self._call("POST", f"{_path('jobs', id)}/{verb}"), Job)
 
     def steer_many(self, verb: str, **filters: str | None) -> int:
         chosen = _given(filters) or {"all": True}
-        return msgspec.json.decode(self._call("POST", f"/jobs/{verb}", chosen)[1], type=dict[str, int])[
-            "count"
-        ]
+        return self._read(self._call("POST", f"/jobs/{verb}", chosen), dict[str, int])["count"]
 
     def hold(self, verb: str, queue: str) -> QueueInfo:
-        return msgspec.json.decode(self._call("POST", f"{_path('queues', queue)}/{verb}")[1], type=QueueInfo)
+        return self._read(self._call("POST", f"{_path('queues', queue)}/{verb}"), QueueInfo)
+
+    def _receipt(self, answer: _Answer) -> Receipt:
+        accepted = self._read(answer, _Accepted)
+        return Receipt(accepted.id, accepted.status, answer.status == 202)
 
     def _get(self, path: str, type: type[T], seconds: float = 0.0) -> T:
-        return msgspec.json.decode(self._call("GET", path, seconds=seconds)[1], type=type)
+        return self._read(self._call("GET", path, seconds=seconds), type)
 
-    def _call(self, method: str, path: str, fields: Any = None, seconds: float = 0.0) -> tuple[int, bytes]:
-        """The status and the body of the answer; what the service refuses is raised."""
+    def _read(self, answer: _Answer, type: type[T]) -> T:
+        try:
+            return msgspec.json.decode(answer.body, type=type)
+        except msgspec.DecodeError:
+            raise JobpipeError(
+                f"what answers at {self._url} is no jobpipe service, or one of another version"
+            ) from None
+
+    def _call(self, method: str, path: str, fields: Any = None, seconds: float = 0.0) -> _Answer:
+        """The answer; what the service refuses is raised."""
         headers = {"Accept": "application/json"}
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
@@ -106,22 +166,29 @@ class ServiceTarget(Target):
         request = Request(self._url + path, data, headers, method=method)  # noqa: S310 - checked to be HTTP
         try:
             with self._opener.open(request, timeout=seconds + _PATIENCE) as answer:
-                return answer.status, answer.read()
+                return _Answer(answer.status, answer.headers, answer.read())
         except HTTPError as error:
-            raise _refusal(error) from None
+            raise self._refusal(error) from None
         except (URLError, HTTPException, OSError) as error:
             reason = error.reason if isinstance(error, URLError) else error
-            raise JobpipeError(f"the service at {self._url} cannot be reached: {reason}") from None
+            text = f"the service at {self._url} cannot be reached: {reason}"
+            if isinstance(reason, ConnectionRefusedError | gaierror):
+                raise RefusedError(text, 0, "away") from None
+            raise JobpipeError(text) from None  # Why no RefusedError: it may have heard us
 
-
-def _refusal(error: HTTPError) -> JobpipeError:
-    try:
-        problem = msgspec.json.decode(error.read(), type=_Problem)
-    except (msgspec.DecodeError, OSError):
-        problem = _Problem(f"the service answered {error.code} {error.reason}")
-    if problem.field is not None:
-        return BadInputError(problem.field, problem.detail.removeprefix(problem.field).strip())
-    return JobpipeError(problem.detail)
+    def _refusal(self, error: HTTPError) -> JobpipeError:
+        try:
+            problem = msgspec.json.decode(error.read(), type=_Problem)
+        except (msgspec.DecodeError, HTTPException, OSError):
+            text = f"what is at {self._url} answers {error.code} {error.reason}: is it a jobpipe service?"
+            return JobpipeError(text)
+        if problem.field is not None:
+            return BadInputError(problem.field, problem.detail.removeprefix(problem.field).strip())
+        slug = problem.type.rpartition(":")[2]
+        if error.code >= 500 and slug != "queue-full":
+            return JobpipeError(problem.detail)  # Why no RefusedError: whether it was done, nobody knows
+        text = f"the service at {self._url} refuses: {problem.detail}" if slug in _HINTS else problem.detail
+        return RefusedError("; ".join(filter(None, [text, _HINTS.get(slug)])), error.code, slug)
 
 
 def _path(kind: str, name: str) -> str:

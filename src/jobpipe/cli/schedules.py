@@ -1,25 +1,149 @@
-"""`schedules`: look at what puts jobs in by itself."""
+"""`schedules`: look at what puts jobs in by itself, and change it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
+import typer
+
+from ..errors import BadInputError
+from .completion import complete_queue, complete_schedule, complete_type
 from .guard import guarded
 from .jobs import Json
 from .options import with_target
+from .payload import typed_payload
+
+if TYPE_CHECKING:
+    from .target import Target
+
+T = TypeVar("T")
+
+app = typer.Typer(name="schedules", invoke_without_command=True)
+
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="the name of the schedule", autocompletion=complete_schedule)
+]
 
 
+@app.callback()
 @guarded
 @with_target
-def schedules(*, json: Json = False, flags: Mapping[str, Any]) -> None:
-    """List schedules, with their next and last runs."""
+def schedules(*, ctx: typer.Context, json: Json = False, flags: Mapping[str, Any]) -> None:
+    """List schedules, with their next and last runs; or change one."""
+    if ctx.invoked_subcommand is not None:
+        if json or flags:
+            given = "--json" if json else f"--{next(iter(flags))}"
+            raise BadInputError(given, f"must come after the word {ctx.invoked_subcommand!r}")
+        return
     from .tables import print_json, print_schedules
-    from .target import open_target
 
-    with open_target(flags) as target:
-        found = target.schedules()
+    found = _asked(flags, lambda target: target.schedules())
     print_json(found) if json else print_schedules(found)
 
 
-COMMANDS = (schedules,)
+@app.command()
+@guarded
+@with_target
+def show(*, name: Name, json: Json = False, flags: Mapping[str, Any]) -> None:
+    """Show a schedule with its next five ticks."""
+    from .tables import print_json, print_schedule
+
+    found = _asked(flags, lambda target: target.schedule(name))
+    print_json(found) if json else print_schedule(found)
+
+
+@app.command()
+@guarded
+@with_target
+def put(
+    *,
+    name: Name,
+    type: Annotated[
+        str,
+        typer.Option(
+            metavar="TYPE",
+            help="the job type that it puts in",
+            show_default=False,
+            autocompletion=complete_type,
+        ),
+    ],
+    payload: Annotated[
+        str, typer.Option(metavar="JSON", help="the payload of its jobs, as JSON", show_default="null")
+    ] = "null",
+    queue: Annotated[
+        str | None,
+        typer.Option(
+            metavar="QUEUE",
+            help="the queue of its jobs",
+            show_default="default",
+            autocompletion=complete_queue,
+        ),
+    ] = None,
+    every: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="tick every so many seconds", show_default=False)
+    ] = None,
+    cron: Annotated[
+        str | None,
+        typer.Option(metavar="EXPRESSION", help="tick by the time of day: '0 3 * * *'", show_default=False),
+    ] = None,
+    tz: Annotated[
+        str | None,
+        typer.Option(metavar="ZONE", help="the time zone of --cron: Europe/Berlin", show_default="UTC"),
+    ] = None,
+    missed: Annotated[
+        str,
+        typer.Option(
+            metavar="one|none",
+            help="what becomes of ticks that passed while nothing ran: one job for all, or none",
+            autocompletion=lambda: ["one", "none"],
+        ),
+    ] = "one",
+    json: Json = False,
+    flags: Mapping[str, Any],
+) -> None:
+    """Make or change a schedule. One whose timing stays the same keeps its ticks."""
+    from .tables import print_json, print_schedule
+
+    given = {"queue": queue, "every": every, "cron": cron, "tz": tz}
+    fields = {
+        "type": type,
+        "payload": typed_payload(payload, "--payload"),
+        "missed": missed,
+        **{name: value for name, value in given.items() if value is not None},
+    }
+    made = _asked(flags, lambda target: target.put_schedule(name, fields), may_make=True)
+    print_json(made) if json else print_schedule(made)
+
+
+@app.command()
+@guarded
+@with_target
+def run(*, name: Name, json: Json = False, flags: Mapping[str, Any]) -> None:
+    """Put the job of a schedule in now, beside its ticks."""
+    from .tables import print_json
+
+    receipt = _asked(flags, lambda target: target.run_schedule(name))
+    if json:
+        print_json({"id": receipt.id, "status": receipt.status})
+    else:
+        typer.echo(f"{receipt.id} {receipt.status}")
+
+
+@app.command()
+@guarded
+@with_target
+def drop(*, name: Name, json: Json = False, flags: Mapping[str, Any]) -> None:
+    """Forget a schedule. Its jobs stay; one that a program declares comes back when that starts."""
+    from .tables import print_json
+
+    _asked(flags, lambda target: target.drop_schedule(name))
+    print_json({"name": name, "dropped": True}) if json else typer.echo(f"{name} dropped")
+
+
+def _asked(flags: Mapping[str, Any], ask: Callable[[Target], T], *, may_make: bool = False) -> T:
+    """What the target answers."""
+    from .target import open_target
+
+    with open_target(flags, may_make=may_make) as target:
+        return ask(target)

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import BadInputError
-from .guard import guarded
-from .jobs import Json, Queue, Type
+from ..errors import BadInputError, JobNotFoundError, WrongStatusError
+from .completion import complete_id, complete_queue
+from .guard import fail, guarded
+from .jobs import Json, Queue, Status, Type
 from .options import with_target
 
-Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="the jobs", show_default=False)]
-Status = Annotated[str | None, typer.Option("--status", help="all jobs with this status", show_default=False)]
+if TYPE_CHECKING:
+    from .target import Target
+
+Ids = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="ID", help="the jobs", show_default=False, autocompletion=complete_id),
+]
 All = Annotated[bool, typer.Option("--all", help="all jobs")]
-Name = Annotated[str, typer.Argument(metavar="QUEUE", help="the name of a queue")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="do not ask before many jobs are changed")]
+Name = Annotated[
+    str, typer.Argument(metavar="QUEUE", help="the name of a queue", autocompletion=complete_queue)
+]
 
 
 @guarded
@@ -27,11 +37,12 @@ def cancel(
     type: Type = None,
     queue: Queue = None,
     all: All = False,
+    yes: Yes = False,
     json: Json = False,
     flags: Mapping[str, Any],
 ) -> None:
     """Cancel jobs: by id, or all unfinished ones that match."""
-    _steer("cancel", ids or [], {"status": status, "type": type, "queue": queue}, all, json, flags)
+    _steer("cancel", ids or [], {"status": status, "type": type, "queue": queue}, all, yes, json, flags)
 
 
 @guarded
@@ -43,11 +54,12 @@ def retry(
     type: Type = None,
     queue: Queue = None,
     all: All = False,
+    yes: Yes = False,
     json: Json = False,
     flags: Mapping[str, Any],
 ) -> None:
     """Run failed and cancelled jobs again: by id, or all that match."""
-    _steer("retry", ids or [], {"status": status, "type": type, "queue": queue}, all, json, flags)
+    _steer("retry", ids or [], {"status": status, "type": type, "queue": queue}, all, yes, json, flags)
 
 
 @guarded
@@ -72,6 +84,7 @@ def _steer(
     ids: list[str],
     filters: dict[str, str | None],
     is_all: bool,
+    is_sure: bool,
     as_json: bool,
     flags: Mapping[str, Any],
 ) -> None:
@@ -85,20 +98,58 @@ def _steer(
         )
     with open_target(flags) as target:
         if ids:
-            changed = [target.steer(verb, id) for id in ids]
-            if as_json:
-                print_json(changed, without=("payload", "result", "history"))
-            else:
-                for job in changed:
-                    typer.echo(
-                        f"{job.id} {job.status}{_PENDING if verb == 'cancel' and job.status == 'running' else ''}"
-                    )
+            _steer_each(target, verb, ids, as_json)
             return
-        count = target.steer_many(verb, **filters)
-    print_json({"count": count}) if as_json else typer.echo(f"{count} {'job' if count == 1 else 'jobs'}")
+        if not is_sure:
+            _ask(verb, target.count(verb, **filters))
+        try:
+            count = target.steer_many(verb, **filters)
+        except KeyboardInterrupt:
+            raise fail(f"interrupted: some jobs may be changed; the same {verb} again goes on", 130) from None
+    print_json({"count": count}) if as_json else typer.echo(_jobs(count))
 
 
-_PENDING = " (it is told to end)"
+def _steer_each(target: Target, verb: str, ids: list[str], as_json: bool) -> None:
+    """Each by itself: one that cannot be changed keeps no other from it."""
+    from .tables import print_json
+    from .target import RefusedError
+
+    changed = []
+    code = 0
+    for id in ids:
+        try:
+            job = target.steer(verb, id)
+        except (JobNotFoundError, WrongStatusError, RefusedError) as error:
+            if isinstance(error, RefusedError) and error.status not in (404, 409):
+                raise
+            code = fail(str(error)).exit_code
+            continue
+        changed.append(job)
+        if not as_json:
+            is_pending = verb == "cancel" and job.status == "running"
+            typer.echo(f"{job.id} {job.status}{' (it is told to end)' if is_pending else ''}")
+    if as_json:
+        print_json(changed, without=("payload", "result", "history"))
+    if code:
+        raise typer.Exit(code)
+
+
+def _ask(verb: str, count: int) -> None:
+    """Go on if somebody says so, or if there is nothing to be changed."""
+    from .target import MOST_COUNTED
+
+    if count == 0:
+        return
+    what = f"{verb} {_jobs(count) if count <= MOST_COUNTED else f'more than {MOST_COUNTED:,} jobs'}"
+    if not sys.stdin.isatty():
+        raise BadInputError("--yes", f"must be given where nobody can be asked: it would {what}")
+    typer.echo(f"{what}? [y/N] ", err=True, nl=False)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise fail("nothing was changed")
+
+
+def _jobs(count: int) -> str:
+    return f"{count:,} {'job' if count == 1 else 'jobs'}"
 
 
 def _hold(verb: str, queue: str, as_json: bool, flags: Mapping[str, Any]) -> None:

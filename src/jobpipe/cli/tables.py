@@ -116,7 +116,7 @@ def print_schedules(schedules: list[ScheduleInfo]) -> None:
         _console().print("no schedules")
         return
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("NAME", "TYPE", "TIMING", "NEXT", "LAST RUN"):
+    for name in ("NAME", "TYPE", "TIMING", "NEXT", "", "LAST RUN"):
         table.add_column(name, no_wrap=True, overflow="fold")
     for each in schedules:
         table.add_row(
@@ -124,9 +124,40 @@ def print_schedules(schedules: list[ScheduleInfo]) -> None:
             _text(each.type),
             _text(_timing(each)),
             _when(each.next_at[0]),
+            until(each.next_at[0]),
             _when(each.last_at) if each.last_at else "",
         )
     _console().print(table)
+
+
+def print_schedule(schedule: ScheduleInfo) -> None:
+    """All of a schedule, a field a line, and its next ticks."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    table.add_row("name", _text(schedule.name))
+    table.add_row("type", _text(schedule.type))
+    table.add_row("queue", _text(schedule.queue))
+    table.add_row("payload", _text(_dump(schedule.payload)))
+    table.add_row("timing", _text(_timing(schedule)))
+    table.add_row("missed", f"{schedule.missed} of the ticks that nobody was there for")
+    if schedule.last_at is not None:
+        table.add_row("last run", _text(f"{_when(schedule.last_at)}, job {schedule.last_job}"))
+    for number, moment in enumerate(schedule.next_at):
+        table.add_row("" if number else "next", f"{_when(moment)} {until(moment)}")
+    _console().print(table)
+
+
+_UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))
+
+
+def until(moment: datetime, now: datetime | None = None) -> str:
+    """How long that is from now, in words: `in 13 h`."""
+    seconds = (moment - (now or datetime.now(UTC))).total_seconds()
+    for unit, name in _UNITS:
+        if seconds >= 2 * unit:
+            return f"in {seconds // unit:.0f} {name}"
+    return f"in {max(seconds, 0.0):.0f} s"
 
 
 def _timing(schedule: ScheduleInfo) -> str:

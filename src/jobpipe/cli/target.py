@@ -4,23 +4,48 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from pathlib import Path
 from time import monotonic
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from ..app import MOST_AT_ONCE, Jobpipe
-from ..errors import BadInputError, SettingsError
+from ..errors import BadInputError, JobNotFoundError, JobpipeError, SettingsError
 from ..explain import Explanation, Reason
-from ..job import Job
+from ..job import Job, Move, sources
+from ..request import JobRequest, convert
 from ..stores.base import Receipt
-from ..timetable import ScheduleInfo
+from ..timetable import ScheduleInfo, ScheduleRequest
 from ..views import JobPage, QueueInfo
 
 _FILE = "sqlite:///"
 _LOOK_AGAIN = 2.0
 """Seconds after which one who waits is told why the job is not running."""
+MOST_COUNTED = 10_000
+_MOVES = {"cancel": Move.CANCEL, "retry": Move.REVIVE}
+
+Tell = Callable[[Explanation], object]
+
+
+class RefusedError(JobpipeError):
+    """A service said no, or is not there: nothing was changed.
+
+    `slug` tells the kind of problem; `status` is that of HTTP, 0 where there was no answer.
+    """
+
+    def __init__(self, text: str, status: int, slug: str) -> None:
+        super().__init__(text)
+        self.status = status
+        self.slug = slug
+
+
+class Intake(NamedTuple):
+    """A batch that is in: its ids, and how many of them were not there before."""
+
+    ids: list[str]
+    new: int
 
 
 def open_target(flags: Mapping[str, Any], *, may_make: bool = False) -> Target:
@@ -29,7 +54,9 @@ def open_target(flags: Mapping[str, Any], *, may_make: bool = False) -> Target:
         from .remote import ServiceTarget  # Why here: only then it is needed
 
         return ServiceTarget(flags["url"], flags.get("token"))
-    return StoreTarget(flags.get("store"), may_make=may_make)
+    return StoreTarget(
+        flags.get("store"), may_make=may_make, **{name: flags[name] for name in flags if name == "queue_size"}
+    )
 
 
 class Target(ABC):
@@ -48,7 +75,35 @@ class Target(ABC):
             if cursor is None or len(found) >= limit:
                 return found
 
-    def wait(self, id: str, timeout: float | None, tell: Callable[[str], object]) -> Job:
+    def count(self, verb: str, **filters: str | None) -> int:
+        """How many jobs that match could be cancelled or retried; MOST_COUNTED + 1 stands for all beyond."""
+        able = [str(status) for status in sources(_MOVES[verb])]
+        wanted = filters.pop("status", None)
+        if wanted is not None and wanted not in able:
+            self.page(1, None, status=wanted, **filters)  # Why: what is no status at all is refused there
+            return 0
+        count = 0
+        for status in able if wanted is None else [wanted]:
+            count += len(self.jobs(limit=MOST_COUNTED + 1 - count, status=status, **filters))
+            if count > MOST_COUNTED:
+                break
+        return count
+
+    def wait_all(
+        self, ids: Sequence[str], timeout: float | None, tell: Tell, reach: Callable[[int], object]
+    ) -> Counter[str]:
+        """How many jobs came to which status, or are `unfinished` when the time is over; `reach` hears how far it is."""
+        until = monotonic() + (inf if timeout is None else timeout)
+        found: Counter[str] = Counter()
+        for number, id in enumerate(ids, 1):
+            job = self.job(id)
+            if not job.is_finished and (remaining := until - monotonic()) > 0:
+                job = self.wait(id, None if timeout is None else remaining, tell)
+            found[str(job.status) if job.is_finished else "unfinished"] += 1
+            reach(number)
+        return found
+
+    def wait(self, id: str, timeout: float | None, tell: Tell) -> Job:
         """The job when it is finished, or the time is over; `tell` hears why it is not running, when that changes."""
         until = monotonic() + (inf if timeout is None else timeout)
         told = None
@@ -60,7 +115,7 @@ class Target(ABC):
             explanation = self.explain(id)
             if explanation.reason not in (told, Reason.FINISHED):
                 told = explanation.reason
-                tell(explanation.text)
+                tell(explanation)
 
     @abstractmethod
     def __enter__(self) -> Self: ...
@@ -71,6 +126,10 @@ class Target(ABC):
     @abstractmethod
     def enqueue(self, type: str, payload: Any, **options: Any) -> Receipt:
         """Put a job in."""
+
+    @abstractmethod
+    def enqueue_many(self, requests: Sequence[JobRequest]) -> Intake:
+        """Put jobs in, all or none; BadInputError names the field as `jobs[7].payload`."""
 
     @abstractmethod
     def page(self, limit: int, cursor: str | None, **filters: str | None) -> JobPage:
@@ -93,6 +152,22 @@ class Target(ABC):
         """All schedules, by name."""
 
     @abstractmethod
+    def schedule(self, name: str) -> ScheduleInfo:
+        """One schedule."""
+
+    @abstractmethod
+    def put_schedule(self, name: str, fields: Mapping[str, Any]) -> ScheduleInfo:
+        """Make or change a schedule."""
+
+    @abstractmethod
+    def run_schedule(self, name: str) -> Receipt:
+        """Put its job in now."""
+
+    @abstractmethod
+    def drop_schedule(self, name: str) -> None:
+        """Forget a schedule."""
+
+    @abstractmethod
     def steer(self, verb: str, id: str) -> Job:
         """Cancel or retry a job."""
 
@@ -108,9 +183,9 @@ class Target(ABC):
 class StoreTarget(Target):
     """The jobs of a store."""
 
-    def __init__(self, store: str | None, *, may_make: bool = False) -> None:
+    def __init__(self, store: str | None, *, may_make: bool = False, **settings: Any) -> None:
         self._pipe = Jobpipe()
-        self._pipe.configure(store=store)
+        self._pipe.configure(store=store, **settings)
         url = self._pipe.settings.store
         if url.startswith("memory:"):
             raise SettingsError(
@@ -133,11 +208,18 @@ class StoreTarget(Target):
     def enqueue(self, type: str, payload: Any, **options: Any) -> Receipt:
         return self._pipe.enqueue_sync(type, payload, **options)
 
+    def enqueue_many(self, requests: Sequence[JobRequest]) -> Intake:
+        receipts = self._pipe.enqueue_many_sync(requests)
+        return Intake([receipt.id for receipt in receipts], sum(receipt.is_new for receipt in receipts))
+
     def page(self, limit: int, cursor: str | None, **filters: str | None) -> JobPage:
         return self._loop.run(self._pipe.page(**filters, limit=limit, cursor=cursor))
 
     def job(self, id: str) -> Job:
-        return self._loop.run(self._pipe.get(id))
+        job = self._pipe.store.get(id)  # Why not by the loop: one who waits for a batch asks for many
+        if job is None:
+            raise JobNotFoundError(id)
+        return job
 
     def job_within(self, id: str, seconds: float) -> Job:
         return self._loop.run(self._pipe.wait(id, seconds))
@@ -147,6 +229,18 @@ class StoreTarget(Target):
 
     def schedules(self) -> list[ScheduleInfo]:
         return self._loop.run(self._pipe.schedules.all())
+
+    def schedule(self, name: str) -> ScheduleInfo:
+        return self._loop.run(self._pipe.schedules.get(name))
+
+    def put_schedule(self, name: str, fields: Mapping[str, Any]) -> ScheduleInfo:
+        return self._loop.run(self._pipe.schedules.put(name, convert(fields, ScheduleRequest)))
+
+    def run_schedule(self, name: str) -> Receipt:
+        return self._loop.run(self._pipe.schedules.run(name))
+
+    def drop_schedule(self, name: str) -> None:
+        self._loop.run(self._pipe.schedules.drop(name))
 
     def steer(self, verb: str, id: str) -> Job:
         return self._loop.run({"cancel": self._pipe.cancel, "retry": self._pipe.retry}[verb](id))
@@ -158,7 +252,7 @@ class StoreTarget(Target):
     def hold(self, verb: str, queue: str) -> QueueInfo:
         return self._loop.run({"pause": self._pipe.pause, "resume": self._pipe.resume}[verb](queue))
 
-    def check(self) -> list[str]:
-        """How well the store keeps the promises."""
+    def check(self) -> tuple[str, list[str]]:
+        """The store's URL, and how well it keeps the promises."""
         store = self._pipe.store
-        return [f"{store.url}: {remark}" for remark in store.check()]
+        return store.url, store.check()

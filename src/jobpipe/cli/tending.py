@@ -8,33 +8,42 @@ from typing import Any
 import typer
 
 from .guard import guarded
+from .jobs import Json
 from .options import with_settings
 
 
 @guarded
 @with_settings(["store"])
-def migrate(*, flags: Mapping[str, Any]) -> None:
+def migrate(*, json: Json = False, flags: Mapping[str, Any]) -> None:
     """Bring the store's schema up to date. Every other command does so too; this one does nothing else."""
     from ..settings import Settings
     from ..stores import open_store
+    from .tables import print_json
 
     store = open_store(Settings.load(flags).store)
     try:
         steps = store.migrate()
-        typer.echo("\n".join(f"{store.url}: {step}" for step in steps) or f"{store.url}: up to date")
+        if json:
+            print_json({"store": store.url, "steps": steps})
+        else:
+            typer.echo("\n".join(f"{store.url}: {step}" for step in steps) or f"{store.url}: up to date")
     finally:
         store.close()
 
 
 @guarded
 @with_settings(["store"])
-def check(*, flags: Mapping[str, Any]) -> None:
+def check(*, json: Json = False, flags: Mapping[str, Any]) -> None:
     """Say how well the store keeps the promises; code 1 if it cannot."""
+    from .tables import print_json
     from .target import StoreTarget
 
     with StoreTarget(flags.get("store")) as target:
-        for remark in target.check():
-            typer.echo(remark)
+        url, remarks = target.check()
+    if json:
+        print_json({"store": url, "remarks": remarks})
+    else:
+        typer.echo("\n".join(f"{url}: {remark}" for remark in remarks))
 
 
 COMMANDS = (migrate, check)

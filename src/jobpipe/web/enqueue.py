@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from ..stores.base import NewJob
 
 
+NEW = "jobpipe-new"
+"""The header that tells how many jobs of a batch were not there before."""
+
+
 class Accepted(Struct, frozen=True):
     """A job that was put in."""
 
@@ -110,7 +114,10 @@ class Enqueue:
         except Exception as error:
             return problems.answer(error, request.scope, self._site.retry_after(error))
         accepted = AcceptedBatch([Accepted(receipt.id, receipt.status) for receipt in receipts])
-        return json_response(accepted, 202 if any(receipt.is_new for receipt in receipts) else 200)
+        new = sum(receipt.is_new for receipt in receipts)
+        response = json_response(accepted, 202 if new else 200)
+        response.headers[NEW] = str(new)
+        return response
 
     def _many(self, body: bytes) -> list[NewJob]:
         batch: Batch = convert(parse(body), Batch)

@@ -82,6 +82,7 @@ def test_a_batch_goes_in_whole_or_not_at_all(on_each_store: Any) -> None:
         assert (again.status_code, again.json()) == (200, expected)
         mixed = await call("POST", "/enqueue/batch", json={"jobs": [{"id": "a"}, {"id": "c"}]})
         assert mixed.status_code == 202
+        assert [each.headers["jobpipe-new"] for each in (first, again, mixed)] == ["2", "0", "1"]
         await call.refused(
             409, "POST", "/enqueue/batch", json={"jobs": [{"id": "d"}, {"id": "a", "payload": 2}]}
         )

@@ -1,0 +1,101 @@
+"""Bulk: many jobs put in, chunk by chunk, and an exact account of how far it got."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from ..errors import (
+    BadInputError,
+    JobConflictError,
+    JobpipeError,
+    QueueFullError,
+    SettingsError,
+    StoreRefusedError,
+)
+from .interrupts import held
+from .lines import BadLineError, Line
+from .target import RefusedError, Target
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_PLACE = re.compile(r"jobs\[(\d+)\]\.?")
+_NOTHING_DONE = (
+    BadInputError,
+    JobConflictError,
+    QueueFullError,
+    RefusedError,
+    SettingsError,
+    StoreRefusedError,
+)
+"""Errors after which one knows that nothing of the call was done."""
+
+
+class Bulk:
+    """Lines of a file on their way into a target."""
+
+    def __init__(self, target: Target, name: str, *, keeps_ids: bool = False) -> None:
+        self._target = target
+        self._name = name
+        self._keeps_ids = keeps_ids
+        self.ids: list[str] = []
+        """Of the jobs that are in, if they are to be kept."""
+        self.new = self.known = 0
+        self._last = 0
+        """The number of the last line that is in: all before it are, too."""
+        self._doubtful = 0
+        """The last line of those of which nobody knows."""
+
+    def put(self, lines: Sequence[Line]) -> None:
+        """Put a chunk in: whole, or not at all; only where there is no room for it, as many as there is room for."""
+        try:
+            with held():
+                self._insert(lines)
+        except (QueueFullError, RefusedError) as error:
+            if not is_full(error) or len(lines) == 1:
+                raise self._placed(error, lines) from None
+            middle = len(lines) // 2
+            self.put(lines[:middle])
+            self.put(lines[middle:])
+        except (BadInputError, JobConflictError) as error:
+            raise self._placed(error, lines) from None
+
+    def _insert(self, lines: Sequence[Line]) -> None:
+        self._doubtful = lines[-1].number
+        try:
+            intake = self._target.enqueue_many([line.request for line in lines])
+        except _NOTHING_DONE:
+            self._doubtful = 0
+            raise
+        self._doubtful = 0
+        self._last = lines[-1].number
+        self.new += intake.new
+        self.known += len(intake.ids) - intake.new
+        if self._keeps_ids:
+            self.ids += intake.ids
+
+    def _placed(self, error: JobpipeError, lines: Sequence[Line]) -> JobpipeError:
+        """The error with the line that it is about, if it is about one."""
+        text = str(error)
+        if isinstance(error, BadInputError) and (place := _PLACE.match(text)):
+            return BadLineError(self._name, lines[int(place[1])].number, text[place.end() :])
+        for line in lines:
+            if f"the id {line.request.id!r} " in text:
+                return JobpipeError(f"{self._name}:{line.number}: {text}")
+        return error
+
+    def how_far(self) -> str:
+        """What one needs to know to go on."""
+        done = f"lines 1 to {self._last:,} are in" if self._last else "nothing was put in"
+        if self._doubtful:
+            return (
+                f"{done}, of lines {self._last + 1:,} to {self._doubtful:,} it is not known: "
+                "those that have an id can be put in again"
+            )
+        return f"{done}: go on with line {self._last + 1:,}" if self._last else done
+
+
+def is_full(error: JobpipeError) -> bool:
+    """Is there no room in the queue?"""
+    return isinstance(error, QueueFullError) or getattr(error, "slug", "") == "queue-full"

@@ -1,0 +1,236 @@
+"""`enqueue`: put a job in, or all the jobs of a file, and wait for them if that is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import BadInputError, JobpipeError
+from .completion import complete_queue, complete_type
+from .guard import fail, guarded
+from .jobs import Json
+from .options import with_intake
+from .payload import typed_payload
+
+if TYPE_CHECKING:
+    from ..explain import Explanation
+    from .bulk import Bulk
+    from .lines import Source
+    from .progress import Bar
+    from .target import Target
+
+_WORTH_A_WORD = {"no_worker", "paused"}
+"""Reasons for which a batch does not run until somebody does something about it."""
+
+
+@guarded
+@with_intake
+def enqueue(
+    *,
+    type: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="TYPE",
+            help="the job type: echo, sleep, …",
+            show_default=False,
+            autocompletion=complete_type,
+        ),
+    ] = None,
+    payload: Annotated[
+        str | None,
+        typer.Argument(metavar="PAYLOAD", help='JSON, such as \'{"to": "a@b"}\'', show_default="null"),
+    ] = None,
+    file: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="put in the jobs of a file, a JSON object a line; - for stdin. The other options are for lines "
+            "that do not say otherwise",
+            show_default=False,
+        ),
+    ] = None,
+    id: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="its id; the same id again is the same job", show_default=False),
+    ] = None,
+    queue: Annotated[
+        str | None,
+        typer.Option(
+            metavar="QUEUE", help="its queue", show_default="default", autocompletion=complete_queue
+        ),
+    ] = None,
+    max_retries: Annotated[
+        int | None, typer.Option(metavar="N", help="runs after the first, 0-100", show_default="3")
+    ] = None,
+    priority: Annotated[
+        int | None, typer.Option(metavar="N", help="-1000 to 1000, higher first", show_default="0")
+    ] = None,
+    delay: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="seconds to wait before the run", show_default=False),
+    ] = None,
+    run_at: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help="when to run: ISO 8601 with a zone, 2030-01-31T12:00:00Z", show_default=False
+        ),
+    ] = None,
+    deadline: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="seconds that one run may take", show_default=False),
+    ] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="wait until it is finished (all are); code 1 unless done")
+    ] = False,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS", help="seconds to wait at the most, with --wait", min=0, show_default=False
+        ),
+    ] = None,
+    json: Json = False,
+    flags: Mapping[str, Any],
+) -> None:
+    """Put a job in, or the jobs of a file."""
+    options = {
+        "queue": queue,
+        "max_retries": max_retries,
+        "priority": priority,
+        "delay": delay,
+        "run_at": run_at,
+        "deadline": deadline,
+    }
+    if timeout is not None and not wait:
+        raise BadInputError("--timeout", "is for --wait: without it nothing is waited for")
+    if flags.get("url") is not None and "queue_size" in flags:
+        raise BadInputError("--queue-size", "is for a store: a service has its own")
+    if file is not None:
+        if payload is not None or id is not None:
+            raise BadInputError(
+                "PAYLOAD" if payload is not None else "--id",
+                "is for one job: with --file, give it in the lines",
+            )
+        defaults = {name: value for name, value in {"type": type, **options}.items() if value is not None}
+        _put_file(file, defaults, wait, timeout, json, flags)
+    elif type is None:
+        raise BadInputError("TYPE", "must be given, or else --file: jobpipe enqueue echo '\"hello\"'")
+    else:
+        _put_one(type, typed_payload(payload or "null"), {"id": id, **options}, wait, timeout, json, flags)
+
+
+COMMANDS = (enqueue,)
+
+
+def _put_one(
+    type: str,
+    payload: Any,
+    options: dict[str, Any],
+    wait: bool,
+    timeout: float | None,
+    as_json: bool,
+    flags: Mapping[str, Any],
+) -> None:
+    from .tables import print_job, print_json
+    from .target import open_target
+
+    with open_target(flags, may_make=True) as target:
+        receipt = target.enqueue(type, payload, **options)
+        if not wait:
+            if as_json:
+                print_json({"id": receipt.id, "status": receipt.status})
+            else:
+                typer.echo(
+                    f"{receipt.id} {receipt.status}{'' if receipt.is_new else ' (it was there already)'}"
+                )
+            return
+        try:
+            job = target.wait(receipt.id, timeout, lambda why: typer.echo(why.text, err=True))
+        except KeyboardInterrupt:
+            raise fail(f"interrupted: the job {receipt.id} is in, and goes on", 130) from None
+    print_json(job) if as_json else print_job(job)
+    if job.status != "done":
+        raise typer.Exit(1)
+
+
+def _put_file(
+    path: str,
+    defaults: dict[str, Any],
+    wait: bool,
+    timeout: float | None,
+    as_json: bool,
+    flags: Mapping[str, Any],
+) -> None:
+    from .bulk import Bulk
+    from .lines import open_source
+    from .progress import bar
+    from .target import open_target
+
+    with open_source(path, defaults) as source, open_target(flags, may_make=True) as target:
+        bulk = Bulk(target, source.name, keeps_ids=wait)
+        with bar("putting in", source.size, is_quiet=as_json, in_bytes=True) as shown:
+            problem = _fill(bulk, source, shown)
+        found: dict[str, int] = {}
+        if wait and problem is None:
+            with bar("waiting", len(bulk.ids), is_quiet=as_json) as shown:
+                problem = _await(target, bulk.ids, timeout, shown, found)
+    _print_outcome(bulk, found, as_json)
+    if problem is not None:
+        raise problem
+    if found.keys() - {"done"}:
+        raise typer.Exit(1)
+
+
+def _fill(bulk: Bulk, source: Source, shown: Bar) -> typer.Exit | None:
+    """Put all of it in; what stops it comes back, told."""
+    from .lines import BadLineError
+
+    try:
+        for chunk in source.chunks():
+            bulk.put(chunk)
+            shown.reach(chunk[-1].end)
+    except KeyboardInterrupt:
+        return fail(f"interrupted; {bulk.how_far()}", 130)
+    except JobpipeError as error:
+        return fail(f"{error}; {bulk.how_far()}", 2 if isinstance(error, BadLineError) else 1)
+    return None
+
+
+def _await(
+    target: Target, ids: list[str], timeout: float | None, shown: Bar, found: dict[str, int]
+) -> typer.Exit | None:
+    """Wait for all, and note what came of them; what stops it comes back, told."""
+    said = set[str]()
+    reached = 0
+
+    def tell(why: Explanation) -> None:
+        if why.reason in _WORTH_A_WORD and why.text not in said:
+            said.add(why.text)
+            shown.say(why.text)
+
+    def reach(number: int) -> None:
+        nonlocal reached
+        reached = number
+        shown.reach(number)
+
+    try:
+        found.update(target.wait_all(ids, timeout, tell, reach))
+    except KeyboardInterrupt:
+        return fail(
+            f"interrupted: at least {reached:,} of {len(ids):,} jobs are finished; all are in, and go on", 130
+        )
+    except JobpipeError as error:
+        return fail(f"{error}; at least {reached:,} of {len(ids):,} jobs are finished; all are in", 1)
+    return None
+
+
+def _print_outcome(bulk: Bulk, found: dict[str, int], as_json: bool) -> None:
+    from .tables import print_json
+
+    if as_json:
+        print_json({"new": bulk.new, "known": bulk.known, **found})
+        return
+    typer.echo(f"{bulk.new:,} put in, {bulk.known:,} there already")
+    if found:
+        typer.echo(", ".join(f"{number:,} {status}" for status, number in sorted(found.items())))
