@@ -21,11 +21,11 @@ class Bar:
     def __init__(self, shown: tuple[Progress, TaskID] | None = None) -> None:
         self._shown = shown
 
-    def reach(self, amount: float) -> None:
-        """So much of the total is done."""
+    def reach(self, amount: float, total: float | None = None) -> None:
+        """So much of the total is done; the total may become known with it."""
         if self._shown is not None:
             progress, task = self._shown
-            progress.update(task, completed=amount)
+            progress.update(task, completed=amount, total=total)
 
     def say(self, text: str) -> None:
         """A line, above the bar if there is one."""

@@ -24,7 +24,7 @@ from ..request import JobRequest
 from ..settings import Settings
 from ..stores.base import Receipt
 from ..timetable import ScheduleInfo
-from ..views import JobPage, QueueInfo
+from ..views import JobPage, QueueInfo, Stats
 from .target import Intake, RefusedError, Target
 
 T = TypeVar("T")
@@ -153,6 +153,14 @@ class ServiceTarget(Target):
             raise JobpipeError(
                 f"what answers at {self._url} is no jobpipe service, or one of another version"
             ) from None
+
+    def check(self) -> tuple[str, list[str]]:
+        self._call("GET", "/readyz")
+        stats = self._get("/stats", Stats)
+        waiting = (
+            f"{stats.queued:,} jobs are queued, {stats.scheduled:,} scheduled, {stats.running:,} running"
+        )
+        return self._url, ["it is ready, and takes jobs", waiting]
 
     def _call(self, method: str, path: str, fields: Any = None, seconds: float = 0.0) -> _Answer:
         """The answer; what the service refuses is raised."""

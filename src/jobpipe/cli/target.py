@@ -179,6 +179,10 @@ class Target(ABC):
     def hold(self, verb: str, queue: str) -> QueueInfo:
         """Pause or resume a queue."""
 
+    @abstractmethod
+    def check(self) -> tuple[str, list[str]]:
+        """The URL, and how well what is there keeps the promises."""
+
 
 class StoreTarget(Target):
     """The jobs of a store."""
@@ -253,6 +257,5 @@ class StoreTarget(Target):
         return self._loop.run({"pause": self._pipe.pause, "resume": self._pipe.resume}[verb](queue))
 
     def check(self) -> tuple[str, list[str]]:
-        """The store's URL, and how well it keeps the promises."""
         store = self._pipe.store
         return store.url, store.check()

@@ -9,7 +9,7 @@ import typer
 
 from .guard import guarded
 from .jobs import Json
-from .options import with_settings
+from .options import with_settings, with_target
 
 
 @guarded
@@ -32,16 +32,16 @@ def migrate(*, json: Json = False, flags: Mapping[str, Any]) -> None:
 
 
 @guarded
-@with_settings(["store"])
+@with_target
 def check(*, json: Json = False, flags: Mapping[str, Any]) -> None:
-    """Say how well the store keeps the promises; code 1 if it cannot."""
+    """Say how well the store keeps the promises, or whether a service takes jobs; code 1 if it cannot."""
     from .tables import print_json
-    from .target import StoreTarget
+    from .target import open_target
 
-    with StoreTarget(flags.get("store")) as target:
+    with open_target(flags) as target:
         url, remarks = target.check()
     if json:
-        print_json({"store": url, "remarks": remarks})
+        print_json({"store" if flags.get("url") is None else "url": url, "remarks": remarks})
     else:
         typer.echo("\n".join(f"{url}: {remark}" for remark in remarks))
 

@@ -190,6 +190,7 @@ def test_who_reads_our_output_may_leave_early(folder: Path) -> None:
         ["schedules", "drop", "s"],
         ["migrate"],
         ["check"],
+        ["promote", "sqlite:///jobpipe.db", "sqlite:///other.db"],
     ],
     ids=" ".join,
 )

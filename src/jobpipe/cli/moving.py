@@ -1,0 +1,60 @@
+"""`promote`: move to another store."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, closing
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .guard import guarded
+from .jobs import Json
+from .progress import bar
+
+if TYPE_CHECKING:
+    from ..promote import Moved
+
+
+@guarded
+def promote(
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="The store to move from, such as sqlite:///jobpipe.db.")
+    ],
+    target: Annotated[
+        str, typer.Argument(metavar="TARGET", help="The store to move to, such as postgresql://host/name.")
+    ],
+    json: Json = False,
+) -> None:
+    """Move unfinished jobs and schedules from one stopped store to another; ids and attempts are kept.
+
+    They are gone from the source when it ends, and counted. Interrupted, it can be run again. Finished jobs stay.
+    """
+    from ..promote import promote as move
+    from ..stores import open_store
+    from .tables import print_json
+
+    reached: list[Moved] = []
+    with ExitStack() as stack:
+        old, new = (stack.enter_context(closing(open_store(url))) for url in (source, target))
+        old.migrate()
+        new.migrate()
+        shown = stack.enter_context(bar("moving", None, is_quiet=json))
+
+        def report(moved: Moved) -> None:
+            reached[:] = [moved]
+            shown.reach(moved.jobs, moved.of)
+
+        try:
+            moved = move(old, new, report, lambda what: shown.say(f"waiting for {what} …"))
+        except KeyboardInterrupt:
+            how_far = f"{reached[0].jobs:,} of {reached[0].of:,} jobs are" if reached else "nothing is"
+            shown.say(f"interrupted: {how_far} moved; run it again to move the rest")
+            raise typer.Exit(130) from None
+    if json:
+        print_json({"jobs": moved.jobs, "already": moved.already, "schedules": moved.schedules})
+    else:
+        already = f" ({moved.already:,} of the jobs were there already)" if moved.already else ""
+        typer.echo(f"{moved.jobs:,} jobs and {moved.schedules:,} schedules moved to {new.url}{already}")
+
+
+COMMANDS = (promote,)
