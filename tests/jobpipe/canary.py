@@ -103,10 +103,18 @@ class Canary:
         self.released.wait()
 
     def trickle(self, _: Received) -> Iterable[bytes]:
-        """A header after another, until the client goes away."""
-        yield b"HTTP/1.1 200 OK\r\n"
+        """A header that goes on and on, until the client goes away."""
+        yield b"HTTP/1.1 200 OK\r\nX-More: "
+        yield from self._drops()
+
+    def trickle_body(self, _: Received) -> Iterable[bytes]:
+        """A body that does."""
+        yield b"HTTP/1.1 200 OK\r\n\r\n"
+        yield from self._drops()
+
+    def _drops(self) -> Iterable[bytes]:
         while not self.released.wait(0.05):
-            yield b"X-More: please\r\n"
+            yield b"x"
 
 
 def _read(connection: socket.socket) -> Received | None:

@@ -8,6 +8,7 @@ import shutil
 import socket
 import ssl
 import subprocess
+import threading
 from collections.abc import Iterable, Sequence
 from ipaddress import ip_address
 from pathlib import Path
@@ -337,6 +338,7 @@ def chunked(*chunks: bytes) -> bytes:
         (b"HTTP/1.1 200 OK\r\n\r\nuntil the end", "until the end"),
         (b"HTTP/1.0 200 OK\r\n\r\nold", "old"),
         (b"HTTP/1.1 100 Continue\r\n\r\n" + answer(200, "then"), "then"),
+        (b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" * 2 + chunked(b"then", b""), "then"),
         (answer(200, b"a\x00b\xffc\xc3"), "a\ufffdb\ufffdc\ufffd"),
         (answer(200, b"\xed\xa0\x80"), "\ufffd\ufffd\ufffd"),
         (answer(200, b"x" * LIMIT), "x" * LIMIT),
@@ -399,7 +401,7 @@ def test_an_answer_that_is_broken_is_an_error_and_retried(told: bytes) -> None:
 # In time
 
 
-@pytest.mark.parametrize("respond", [Canary.hold, Canary.trickle])
+@pytest.mark.parametrize("respond", [Canary.hold, Canary.trickle, Canary.trickle_body])
 def test_a_slow_server_is_left_at_the_deadline(respond: Any) -> None:
     """However often it sends a little."""
     with Canary() as canary:
@@ -407,7 +409,7 @@ def test_a_slow_server_is_left_at_the_deadline(respond: Any) -> None:
         job = call(pipe_for(canary.origin), canary.origin, deadline=0.2)
         assert job.error is not None
         assert job.error.type == "DeadlineExceeded"
-        if respond is Canary.trickle:
+        if respond is not Canary.hold:  # which would not notice
             assert canary.broken.wait(10), "the connection was not let go"
 
 
@@ -424,6 +426,34 @@ def test_a_call_that_is_cancelled_lets_its_connection_go() -> None:
         pipe = pipe_for(canary.origin)
         run(scenario())
         assert canary.broken.wait(10)
+
+
+def test_a_call_that_is_cancelled_while_its_name_is_looked_up_connects_to_nothing() -> None:
+    """The lookup itself cannot be broken off: the job does not wait for it."""
+    begun, go = threading.Event(), threading.Event()
+    world = World({"api.example.com": [PUBLIC]})
+
+    def resolve(host: str) -> Sequence[str]:
+        begun.set()
+        go.wait()
+        return world.resolve(host)
+
+    async def scenario() -> None:
+        async with pipe, pipe.running():
+            await pipe.enqueue("http", {"url": "http://api.example.com"}, id="call")
+            await asyncio.to_thread(begun.wait)
+            (lookup,) = [each for each in threading.enumerate() if each.name == "jobpipe-http"]
+            await pipe.cancel("call")
+            assert (await finished(pipe, "call")).status is JobStatus.CANCELLED
+            go.set()
+            await asyncio.to_thread(lookup.join)
+
+    pipe = pipe_for("http://api.example.com", network=Network(resolve, world.connect))
+    try:
+        run(scenario())
+    finally:
+        go.set()
+    assert (world.asked, world.reached) == (["api.example.com"], [])
 
 
 # Redirects

@@ -60,10 +60,12 @@ class Call:
     def _exchange(self, request: Request) -> Response:
         origin = request.url.origin
         connection = HTTPConnection(origin.host, origin.port)
+        connection.response_class = _FinalResponse
         try:
             self._connect(connection, origin)
             _send(connection, request)
-            return _read(connection.getresponse())
+            with connection.getresponse() as response:
+                return _read(response)
         except (OSError, HTTPException, UnicodeError) as error:
             raise CallFailed(f"{request} failed: {type(error).__name__}: {error}") from error
         finally:
@@ -96,16 +98,24 @@ class Call:
 
     def _hold(self, connection: socket.socket) -> None:
         with self._lock:
-            if self._is_broken_off:
-                raise TimeoutError("it was broken off")
             self._socket = connection
         connection.settimeout(self._remaining())
 
     def _remaining(self) -> float:
         remaining = self._until - monotonic()
-        if remaining <= 0:
+        if self._is_broken_off or remaining <= 0:
             raise TimeoutError("its time is over")
         return remaining
+
+
+class _FinalResponse(HTTPResponse):
+    """The first answer that is not merely a hint: the standard library passes over 100 alone."""
+
+    def begin(self) -> None:
+        super().begin()
+        while 100 < self.status < 200:
+            self.headers = None  # type: ignore[assignment]  # else it would not read on
+            super().begin()
 
 
 def _target(request: Request, response: Response) -> Url:

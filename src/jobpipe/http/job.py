@@ -36,6 +36,8 @@ T = TypeVar("T")
 NAME = "http"
 DEADLINE = 30.0
 """Seconds that a call may take, where the job does not say."""
+_LATER = 1.0
+"""Seconds after its deadline that a call would give up by itself: the run is to be broken off before."""
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 _SHOWN_OF_BODY = 200
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
@@ -102,7 +104,8 @@ class HttpJob:
         remaining = job.context.remaining()
         request = _request(call, job.id)
         try:
-            under_way = Call(self._gate, self._network, DEADLINE if isinf(remaining) else remaining)
+            timeout = DEADLINE if isinf(remaining) else remaining + _LATER
+            under_way = Call(self._gate, self._network, timeout)
             response = await _in_thread(lambda: under_way.run(request), under_way.break_off)
         except BadInputError as error:
             raise Hopeless from error
