@@ -92,6 +92,7 @@ class Jobpipe:
         in a thread. `queue`, `max_retries`, `priority` and `deadline` are what its jobs have unless they say
         otherwise; `base`, `cap` and `jitter` are those of the back-off between retries. `rate` ("5/s" or a Rate) and
         `concurrency` hold for all processes on the store together: for the type, or for each `key` of a payload.
+        `check` is called with the payload when a job is put in and before each run, and raises BadInputError to refuse it.
         """
         if callable(name):
             return self.job()(name)

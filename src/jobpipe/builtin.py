@@ -1,4 +1,4 @@
-"""The job types that every pipe knows: echo, sleep and fail."""
+"""The job types that every pipe knows: echo, sleep, fail and http."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import asyncio
 from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta
+
+from .http.job import DEADLINE, NAME, HttpJob
 
 if TYPE_CHECKING:
     from .app import Jobpipe
@@ -39,8 +41,15 @@ def register(pipe: Jobpipe) -> None:
     """Make the built-in types known; a program may define its own of the same name."""
     for handler in _HANDLERS:
         pipe.job(handler.__name__)(handler)
+    register_http(pipe, HttpJob(pipe))
+
+
+def register_http(pipe: Jobpipe, handler: HttpJob) -> None:
+    """Make the type `http` known; tests bring one with a network of their own."""
+    pipe.job(NAME, deadline=DEADLINE, check=handler.check)(handler)
 
 
 def is_built_in(job_type: JobType[..., Any]) -> bool:
     """Is it one of these?"""
-    return job_type.__wrapped__ in _HANDLERS
+    handler = job_type.__wrapped__
+    return handler in _HANDLERS or isinstance(handler, HttpJob)

@@ -53,6 +53,7 @@ class Terms:
     backoff: Backoff
     limit: Limit | None
     key: Callable[[Any], Any] | None
+    check: Callable[[Any], object] | None
 
 
 class TypeOptions(TypedDict, total=False):
@@ -68,6 +69,7 @@ class TypeOptions(TypedDict, total=False):
     rate: Rate | str | None
     concurrency: int | None
     key: Callable[[Any], str | int] | None
+    check: Callable[[Any], object] | None
 
 
 class JobType(Generic[P, R]):
@@ -80,6 +82,7 @@ class JobType(Generic[P, R]):
         self.limit = None if terms.limit is None else msgspec.structs.replace(terms.limit, type=name)
         """How fast and how many at once; None if anything goes."""
         self._key = terms.key
+        self._check = terms.check
         self.is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(
             type(handler).__call__
         )
@@ -129,18 +132,21 @@ class JobType(Generic[P, R]):
     def encode(self, payload: Any) -> bytes:
         """The payload as JSON that fits the model; BadInputError if it does not."""
         raw = json.encode(payload)
-        if self._model is not Any:
+        if self._model is not Any or self._check is not None:
             self.decode(raw)
         return raw
 
     def decode(self, raw: bytes) -> Any:
         """The handler's argument; BadInputError naming the place that does not fit."""
         try:
-            return self._decode(raw)
+            argument = self._decode(raw)
         except msgspec.ValidationError as error:
             raise complaint(error, msgspec.json.decode(raw), "payload.") from None
         except msgspec.DecodeError as error:
             raise BadInputError("payload", f"in the store is not JSON: {error}") from None
+        if self._check is not None:
+            self._check(argument)
+        return argument
 
     def key(self, raw: bytes) -> str | None:
         """The key of a payload for the type's limits; None if they have none."""
@@ -174,6 +180,7 @@ def terms_of(options: TypeOptions) -> Terms:
         backoff=Backoff(**{name: named[name] for name in ("base", "cap", "jitter") if name in named}),
         limit=limit_of(named.get("rate"), named.get("concurrency"), key),
         key=key,
+        check=named.get("check"),
     )
 
 

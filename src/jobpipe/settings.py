@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from .errors import SettingsError
+from .targets import read_target
+from .url import BadUrlError
 
 DEFAULT_STORE = "sqlite:///jobpipe.db"
 _LONGEST = 10.0**9
@@ -62,6 +64,22 @@ def _token(text: str) -> str:
 def _list(text: str) -> tuple[str, ...]:
     """a list, separated by commas"""
     return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+class _WrongPart(ValueError):
+    """Says itself which part of a value is wrong."""
+
+
+def _targets(text: str) -> tuple[str, ...]:
+    """a list of origins, separated by commas, such as https://api.example.com or https://*.example.com"""
+    texts = _list(text)
+    for each in texts:
+        try:
+            read_target(each)
+        except BadUrlError as error:
+            shown = each.rpartition("@")[2].partition("?")[0]  # there may be secrets before and behind
+            raise _WrongPart(f"{shown[:60]!r} {error}") from None
+    return texts
 
 
 def _log(text: str) -> str:
@@ -114,7 +132,7 @@ class Settings:
         30.0, "JOBPIPE_GRACE", _seconds(0), "seconds that running jobs have to end at a stop"
     )
     http_targets: tuple[str, ...] = _setting(
-        (), "JOBPIPE_HTTP_TARGETS", _list, "origins that http jobs may call"
+        (), "JOBPIPE_HTTP_TARGETS", _targets, "origins that http jobs may call; none: the type is off"
     )
     allowed_hosts: tuple[str, ...] = _setting(
         (), "JOBPIPE_ALLOWED_HOSTS", _list, "further names of this service"
@@ -168,6 +186,8 @@ def _read(source: str, setting: Field[Any], value: Any) -> Any:
     text = ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
     try:
         return read(text)
+    except _WrongPart as error:
+        raise SettingsError(source, f"must be {read.__doc__}: {error}") from None
     except ValueError:
         shown = repr(text) if len(text) <= 60 else f"{text[:60]!r}…"
         if setting.metadata["secret"]:

@@ -25,7 +25,7 @@ OUTER = ("web", "cli")
 OF_OUTER = {"httptools", "prometheus_client", "rich", "starlette", "typer", "uvicorn", "uvloop"}
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors"}),
-    frozenset({"backoff", "ids", "job", "meters", "payload", "settings"}),
+    frozenset({"backoff", "ids", "job", "meters", "payload", "settings", "targets", "url"}),
     frozenset({"stores"}),
     frozenset(
         {
@@ -35,6 +35,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "explain",
             "feed",
             "handler",
+            "http",
             "limits",
             "outcome",
             "pace",

@@ -1,0 +1,1 @@
+"""The built-in job type `http`: it calls a URL, and never one that the operator has not allowed."""
