@@ -32,9 +32,10 @@ from rate_envelope_queue import (
 
 from . import payload as json
 from .current import CurrentJob, reset_current, set_current
-from .errors import BadInputError, LeaseLostError, StoreAwayError, StoreError
+from .errors import BadInputError, LeaseLostError, StoreError
 from .job import Move, Progress
 from .outcome import Carried, Hopeless, error_of, outcome_of
+from .recorder import Recorder
 from .stores.base import Claim, Lease, LeaseState, Outcome, Settlement, WorkerInfo
 
 if TYPE_CHECKING:
@@ -52,13 +53,10 @@ _SECONDS_AHEAD = 0.05
 """So much work may wait here for a place: enough to never run dry, too little to be missed elsewhere."""
 _TOO_LONG_AHEAD = 0.5
 """Seconds after which a job that still waits here is given back."""
-_MOST_SETTLED = 500
 _FIRST = 10_000
 """More than any two priorities of jobs differ."""
 MOST_RESULT = 1_048_576
 """Bytes of a result as JSON."""
-_LAST_WORD = 1.0
-"""Seconds beyond the grace in which outcomes may still be recorded."""
 _SIGNALS = (RateLimited, StopEnvelope, StopType)
 """What the envelope's queue would take for itself."""
 _AWAY_PAUSES = (0.05, 0.2, 1.0)
@@ -119,8 +117,7 @@ class Runner:
         self._held: dict[Lease, _Run] = {}  # until it is settled or given back
         self._unended = 0  # of those, the ones that wait or run
         self._progress: dict[Lease, Progress] = {}
-        self._settlements: list[Settlement] = []
-        self._settling: asyncio.Task[None] | None = None
+        self._recorder = Recorder(pipe, self._settled)
         self._claiming: asyncio.Task[None] | None = None
         self._cancellations: set[asyncio.Task[None]] = set()  # of jobs that wait for a place
         self._nudged = asyncio.Event()
@@ -165,18 +162,7 @@ class Runner:
             logger.warning("%d jobs did not end within %g s: they are given back", len(late), grace)
             await self._give_back(late, also_begun=True)
         await self.queue.terminate()
-        await self._record_the_last()
-
-    async def _record_the_last(self) -> None:
-        """Wait a little longer for the outcomes of what has ended in time."""
-        if self._settling is None:
-            return
-        _, pending = await asyncio.wait([self._settling], timeout=_LAST_WORD)
-        if pending:
-            self._settling.cancel()
-            logger.warning(
-                "%d outcomes could not be recorded: their jobs will run again", len(self._settlements)
-            )
+        await self._recorder.finish()
 
     async def _give_back(self, runs: list[_Run], *, also_begun: bool = False) -> None:
         """Release jobs that have not begun, or not ended; what they come to is not recorded any more."""
@@ -411,49 +397,20 @@ class Runner:
         self._run_seconds = seconds if self._run_seconds is None else 0.9 * self._run_seconds + 0.1 * seconds
         self._meters.run_seconds[run.claim.type].observe(seconds)
         self._unended -= 1
-        self._settlements.append(Settlement(run.claim.lease, outcome))
-        if self._settling is None or self._settling.done():
-            self._settling = self._loop.create_task(self._settle(), name="jobpipe-settlements")
+        self._recorder.add(Settlement(run.claim.lease, outcome))
         if not self._nudged.is_set():
             self._nudged.set()
 
-    # Settling
-
-    async def _settle(self) -> None:
-        """Record what has ended, all that there is at once, until nothing is left."""
-        failures = 0
-        size = _MOST_SETTLED
-        while self._settlements:
-            batch = self._settlements[:size]
-            try:
-                recorded = await self._pipe.courier.call(self._store.settle, batch)
-            except StoreAwayError as error:
-                if not failures:
-                    logger.warning("outcomes cannot be recorded for now, they are kept: %s", error)
-                await asyncio.sleep(_AWAY_PAUSES[min(failures, len(_AWAY_PAUSES) - 1)])
-                failures += 1
-                continue
-            except Exception:
-                # Why one by one: an outcome that the store cannot take must not hold up the others.
-                if len(batch) > 1:
-                    size = 1
-                    continue
-                logger.exception("the outcome of job %s cannot be recorded", batch[0].lease.id)
-                recorded = [False]
-            failures = 0
-            del self._settlements[: len(batch)]
-            for settlement, is_recorded in zip(batch, recorded, strict=True):
-                self._settled(settlement, is_recorded)
-            self._changed.set()
-
-    def _settled(self, settlement: Settlement, is_recorded: bool) -> None:
-        lease = settlement.lease
-        run = self._held.pop(lease, None)
-        if run is not None and run.job_type.limit is not None:
-            self._nudged.set()  # only now its place is free
-        self._progress.pop(lease, None)
-        if not is_recorded:
-            logger.warning("%s", LeaseLostError(lease.id))
+    def _settled(self, batch: list[tuple[Settlement, bool]]) -> None:
+        for settlement, is_recorded in batch:
+            lease = settlement.lease
+            run = self._held.pop(lease, None)
+            self._progress.pop(lease, None)
+            if run is not None and run.job_type.limit is not None:
+                self._nudged.set()  # only now its place is free
+            if not is_recorded:
+                logger.warning("%s", LeaseLostError(lease.id))
+        self._changed.set()
 
     # For the keeper of the leases, in its thread
 

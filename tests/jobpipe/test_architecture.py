@@ -44,13 +44,13 @@ LAYERS: tuple[frozenset[str], ...] = (
     ),
     frozenset({"promote", "schedule", "timetable", "views"}),
     frozenset({"app"}),
-    frozenset({"lease", "runner"}),
+    frozenset({"lease", "recorder", "runner"}),
     frozenset({"service"}),
     frozenset({"web"}),
     frozenset({"cli"}),
 )
 """Lowest first; a module may import those of its own layer and of the layers below, at any time."""
-RUNNING = {"lease", "runner", "service"}
+RUNNING = {"lease", "recorder", "runner", "service"}
 """What a process that only enqueues needs nothing of."""
 
 
