@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _BUILT_IN = {
     "memory": ("jobpipe.stores.memory", "open_memory"),
     "sqlite": ("jobpipe.stores.sqlite", "open_sqlite"),
+    "postgresql": ("jobpipe.stores.postgres", "open_postgres"),
+    "postgres": ("jobpipe.stores.postgres", "open_postgres"),
 }
 """Scheme → where its opener is. Why not imported here: each needs a driver that another does without."""
 GROUP = "jobpipe.stores"

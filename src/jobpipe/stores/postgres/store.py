@@ -1,0 +1,372 @@
+"""PostgresStore: the verbs, each one transaction, and mostly one round trip, of the statements in `sql/`.
+
+The server's clock decides. Claims and signs of life are not waited for to be on disk: what a crash takes back of
+them, happens again.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import islice
+from typing import Any, Self
+
+import msgspec
+from psycopg import errors as pg
+
+from ...errors import JobConflictError, QueueFullError, StoreError
+from ...job import KEPT_HISTORY, WAITING, Job, JobError, JobStatus, Move, Progress, sources
+from ..base import (
+    Capabilities,
+    Counts,
+    Filter,
+    Haul,
+    JobEvent,
+    Lease,
+    LeaseState,
+    NewJob,
+    Page,
+    Receipt,
+    Rescued,
+    ScheduleEntry,
+    Schedules,
+    Settlement,
+    Tally,
+    Watch,
+    WorkerInfo,
+)
+from .address import Address
+from .checking import remarks
+from .connection import Connection, Connections, Result, Step
+from .guest import Guests, lead
+from .inserting import Answer, Conversation, insert_steps, insert_values
+from .migrate import migrate
+from .rows import claims_of, job_of, schedule_of, settle_values, text_of
+from .statements import Statements
+from .watch import PostgresWatch
+
+_KEPT_EVENTS = 10_000
+_FOLD_AFTER = 50
+"""So many changes by this handle, and the journal is folded."""
+_NEWEST = 2**62
+_LOST = text_of(JobError(type="WorkerLost", message="worker lost"))
+_MOST_LOOKED = 100_000
+
+
+def open_postgres(url: str) -> PostgresStore:
+    """The store at `postgresql://user:password@host:port/database?schema=jobpipe`."""
+    return PostgresStore(url)
+
+
+class PostgresStore:
+    """Jobs in a PostgreSQL database."""
+
+    capabilities = Capabilities(durable=True, shared=True, transactional=True, push=True, blocking=True)
+
+    def __init__(self, url: str, *, clock: Callable[[], float] | None = None) -> None:
+        self._address = Address.parse(url)
+        self._clock = clock
+        """For tests alone: otherwise the server says what time it is."""
+        self.url = self._address.url
+        self._full_url = url
+        self._connections = Connections(self._address)
+        self._sql = Statements(self._address.schema)
+        self._tell = Step(self._sql("tell"), {"channel": self._address.schema})
+        self._guests = Guests(self._sql, self._connections)
+        self._changes = 0
+
+    def _step(self, statement: str, /, **values: Any) -> Step:
+        return Step(self._sql(statement), {"now": self._now(), "channel": self._address.schema, **values})
+
+    def _now(self) -> float | None:
+        return None if self._clock is None else self._clock()
+
+    def _look(self, *steps: Step) -> list[Result]:
+        """Read, after what came due is queued."""
+        return self._connections.run(self._step("come_due"), *steps)[1:]
+
+    def _change(self, *steps: Step) -> list[Result]:
+        """Write, and tell who listens when it is committed."""
+        results = self._connections.run(self._step("come_due"), *steps, after=self._tell)[1:]
+        self._changed()
+        return results
+
+    def _changed(self) -> None:
+        self._changes += 1
+        if self._changes >= _FOLD_AFTER:
+            self._fold()
+
+    def _fold(self, *after: Step) -> list[Result]:
+        """Make events and tallies of the journal, and keep no more events than are wanted."""
+        self._changes = 0
+        trim = self._step("trim_events", kept=_KEPT_EVENTS)
+        return self._connections.run(self._step("lock_journal"), self._step("fold"), trim, *after)[3:]
+
+    # Being there
+
+    def migrate(self) -> list[str]:
+        connection = self._connections.open()
+        try:
+            with self._connections.mapped_errors():
+                return migrate(connection, self._sql, self.url)
+        finally:
+            connection.close()
+
+    def check(self) -> list[str]:
+        with self._connections.borrowed() as connection:
+            return remarks(connection, self._sql, self.url)
+
+    def sibling(self) -> Self:
+        return type(self)(self._full_url, clock=self._clock)
+
+    def close(self) -> None:
+        self._connections.close()
+
+    # Putting in
+
+    def insert(self, batches: Sequence[Sequence[NewJob]], *, capacity: int = 0) -> list[Answer]:
+        jobs = [job for batch in batches for job in batch]
+        if not jobs:
+            return [[] for _ in batches]
+        return self._insert_new(batches, jobs, capacity) or self._insert_any(batches, capacity)
+
+    def _insert_new(
+        self, batches: Sequence[Sequence[NewJob]], jobs: list[NewJob], capacity: int
+    ) -> list[Answer] | None:
+        """The usual case, all jobs new and room for all: one statement for everything, or None."""
+        insert = Step(self._sql.filled("insert", on_conflict=""), insert_values(jobs, self._now(), capacity))
+        steps = [self._step("lock_queues", queues=[job.queue for job in jobs]), insert] if capacity else [insert]
+        try:
+            written = self._change(*steps)[-1].rows
+        except StoreError as error:
+            if isinstance(error.__cause__, pg.UniqueViolation):
+                return None
+            raise
+        if len(written) < len(jobs):
+            return None
+        statuses = {id: JobStatus(status) for id, status in written}
+        receipts = (Receipt(job.id, statuses[job.id], True) for job in jobs)
+        return [list(islice(receipts, len(batch))) for batch in batches]
+
+    def _insert_any(self, batches: Sequence[Sequence[NewJob]], capacity: int) -> list[Answer]:
+        """Each batch looked at by itself."""
+        answers = self._converse(lambda: insert_steps(self._sql, batches, capacity, self._now()))
+        self._connections.run(self._tell)
+        self._changed()
+        return answers
+
+    def _converse(self, begin: Callable[[], Conversation]) -> list[Answer]:
+        """Lead a conversation in a transaction of its own."""
+
+        def work(connection: Connection) -> list[Answer]:
+            with connection.transaction():
+                return lead(connection, begin())
+
+        self._look()
+        return self._connections.attempt(work)
+
+    def insert_in(
+        self, connection: Any, batch: Sequence[NewJob], *, capacity: int = 0
+    ) -> Answer | Awaitable[Answer]:
+        return self._guests.insert(connection, batch, capacity, self._now())
+
+    # Running
+
+    def claim(self, worker: str, types: Sequence[str], limit: int, lease: float) -> Haul:
+        token = secrets.token_hex(8)
+        look = 2 * limit
+        while True:
+            values = {"worker": worker, "types": list(types), "limit": limit, "look": look, "lease": lease}
+            (found,) = self._look(self._step("claim", token=token, **values))
+            looked, due_in = found.rows[0][:2]
+            rows = found.rows if found.rows[0][2] is not None else []
+            # Why again: others had locked what this one looked at, and there may be more behind.
+            if rows or looked < look or look == 0 or look >= _MOST_LOOKED:
+                break
+            look = min(4 * look, _MOST_LOOKED)
+        if rows:
+            self._changed()
+        return Haul(claims_of(rows, worker, token), None if due_in is None else max(due_in, 0.0))
+
+    def extend(self, leases: Sequence[Lease], seconds: float) -> list[LeaseState]:
+        (found,) = self._look(self._step("extend", **_tokens(leases), seconds=seconds))
+        return [LeaseState.LOST if row[0] is None else _LEASE_STATE[row[0]] for row in found.rows]
+
+    def progress(self, reports: Sequence[tuple[Lease, Progress]]) -> None:
+        told = [text_of(progress) for _, progress in reports]
+        self._change(self._step("progress", **_tokens([lease for lease, _ in reports]), progress=told))
+
+    def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
+        if not settlements:
+            return []
+        (settled,) = self._change(Step(self._sql("settle"), settle_values(settlements, self._now())))
+        if settled.count == len(settlements):
+            return [True] * settled.count
+        # Some were settled before, or lost: those that still have this token are, or were, settled by it.
+        found = self._connections.run(self._step("tokens", ids=[each.lease.id for each in settlements]))
+        tokens = dict(found[0].rows)
+        return [tokens.get(each.lease.id) == each.lease.token for each in settlements]
+
+    def release(self, leases: Sequence[Lease]) -> list[bool]:
+        if not leases:
+            return []
+        ordered = sorted(leases, key=lambda lease: lease.id)
+        (released,) = self._change(self._step("release", **_tokens(ordered), keys=[None] * len(ordered)))
+        ids = {(id, token) for id, token in released.rows}
+        return [(lease.id, lease.token) in ids for lease in leases]
+
+    def rescue(self, limit: int = 100) -> list[Rescued]:
+        (found,) = self._look(self._step("rescue", limit=limit, error=_LOST, kept=KEPT_HISTORY))
+        if found.rows:
+            self._connections.run(self._tell)
+            self._changed()
+        return [Rescued(id, worker, JobStatus(status)) for id, worker, status in found.rows]
+
+    # Steering
+
+    def cancel(self, ids: Sequence[str]) -> list[JobStatus | None]:
+        return self._steer("cancel", ids, dict.fromkeys(WAITING, JobStatus.CANCELLED))
+
+    def retry(self, ids: Sequence[str]) -> list[JobStatus | None]:
+        return self._steer("revive", ids, dict.fromkeys(sources(Move.REVIVE), JobStatus.QUEUED))
+
+    def _steer(
+        self, name: str, ids: Sequence[str], becomes: Mapping[JobStatus, JobStatus]
+    ) -> list[JobStatus | None]:
+        """Do to each job what its status asks for; the status in which it was found."""
+        if not ids:
+            return []
+        (found,) = self._change(self._step(name, ids=list(ids)))
+        statuses = {id: JobStatus(status) for id, status in found.rows}
+        answers = []
+        for id in ids:
+            status = statuses.get(id)
+            answers.append(status)
+            if status in becomes:
+                statuses[id] = becomes[status]  # as the same id will be found a second time
+        return answers
+
+    def pause(self, queue: str) -> None:
+        self._change(self._step("pause", queue=queue))
+
+    def resume(self, queue: str) -> None:
+        self._change(self._step("resume", queue=queue))
+
+    # Looking
+
+    def get(self, id: str) -> Job | None:
+        (found,) = self._look(self._step("get", id=id))
+        return job_of(found.rows[0]) if found.rows else None
+
+    def page(self, filter: Filter, limit: int, before: int | None = None) -> Page:
+        # Why the status as a literal: only so does PostgreSQL see which partial index has all of them.
+        status = "" if filter.status is None else f" AND status = '{filter.status.value}'"
+        named = {"type": filter.type, "queue": filter.queue}
+        values = {name: value for name, value in named.items() if value is not None}
+        filters = status + "".join(f" AND {name} = %({name})s" for name in values)
+        (found,) = self._look(
+            Step(
+                self._sql.filled("page", filters=filters),
+                {**values, "before": _NEWEST if before is None else before, "limit": limit + 1},
+            )
+        )
+        shown = found.rows[:limit]
+        return Page(list(map(job_of, shown)), shown[-1][0] if len(found.rows) > limit else None)
+
+    def counts(self) -> Counts:
+        counted, paused = self._look(self._step("counts"), self._step("paused"))
+        tallies = [
+            Tally(queue, type, JobStatus(status), count, total)
+            for queue, type, status, count, total in counted.rows
+        ]
+        return Counts(tallies, frozenset(queue for (queue,) in paused.rows))
+
+    def ahead(self, id: str) -> int:
+        ((count,),) = self._look(self._step("ahead", id=id))[0].rows
+        return int(count)
+
+    def events(self, after: int, limit: int) -> list[JobEvent]:
+        self._look()
+        (found,) = self._fold(self._step("events", after=after, limit=limit))
+        return [
+            JobEvent(number, id, type, queue, JobStatus(status), attempts)
+            for number, id, type, queue, status, attempts in found.rows
+        ]
+
+    def last_event(self) -> int:
+        self._look()
+        ((number,),) = self._fold(self._step("last_event"))[0].rows
+        return int(number)
+
+    def watch(self) -> Watch:
+        return PostgresWatch(self._connections, self._address.schema)
+
+    # Workers
+
+    def beat(self, worker: WorkerInfo, seconds: float) -> None:
+        steps = [self._step("forget", name=worker.name)]
+        if seconds > 0:
+            steps.append(self._step("beat", name=worker.name, info=text_of(worker), seconds=seconds))
+        self._connections.run(*steps)
+
+    def workers(self) -> list[WorkerInfo]:
+        (found,) = self._connections.run(self._step("workers"))
+        return [
+            msgspec.structs.replace(msgspec.json.decode(info, type=WorkerInfo), seen_at=seen_at)
+            for info, seen_at in found.rows
+        ]
+
+    # Schedules
+
+    def put_schedule(self, entry: ScheduleEntry) -> ScheduleEntry:
+        values = msgspec.structs.asdict(entry) | {
+            "payload": entry.payload.decode(),
+            "missed": entry.missed.value,
+        }
+        (found,) = self._connections.run(self._step("put_schedule", **values))
+        return schedule_of(found.rows[0])
+
+    def drop_schedule(self, name: str) -> bool:
+        return self._connections.run(self._step("drop_schedule", name=name))[0].count == 1
+
+    def schedules(self) -> Schedules:
+        now, found = self._connections.run(self._step("time"), self._step("schedules"))
+        return Schedules(now.rows[0][0], list(map(schedule_of, found.rows)))
+
+    def fire_tick(
+        self, name: str, tick_at: float, next_at: float, job: NewJob | None, *, capacity: int = 0
+    ) -> Receipt | JobConflictError | QueueFullError | None:
+        values = {"name": name, "tick_at": tick_at, "next_at": next_at, "job": job and job.id}
+
+        def tick() -> Conversation:
+            if not (yield self._step("is_next_tick", **values)).rows:
+                return []
+            answers: list[Answer] = [[]]
+            if job is not None:
+                answers = yield from insert_steps(self._sql, [[job]], capacity, self._now())
+            if isinstance(answers[0], list):
+                yield self._step("advance", **values)
+            return answers
+
+        answers = self._converse(tick)
+        if not answers:
+            return None
+        self._connections.run(self._tell)
+        self._changed()
+        (answer,) = answers
+        return answer if not isinstance(answer, list) else answer[0] if answer else None
+
+    # Tidying
+
+    def prune(self, keep: float, limit: int = 1_000) -> int:
+        (pruned,) = self._look(self._step("prune", keep=keep, limit=limit))
+        self._changed()
+        return pruned.count
+
+
+def _tokens(leases: Sequence[Lease]) -> dict[str, list[str]]:
+    return {"ids": [lease.id for lease in leases], "tokens": [lease.token for lease in leases]}
+
+
+_LEASE_STATE = (LeaseState.HELD, LeaseState.CANCELLING)
+"""By the column is_cancelling."""
