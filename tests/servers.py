@@ -46,7 +46,9 @@ class PostgresServer:
             who = pwd.getpwnam(_USER)
             os.chown(self.folder, who.pw_uid, who.pw_gid)
         self._data = self.folder / "data"
-        self._call("initdb", "--no-sync", "--auth=trust", "--encoding=utf8", "--locale=C", "-U", "postgres", "-D")
+        self._call(
+            "initdb", "--no-sync", "--auth=trust", "--encoding=utf8", "--locale=C", "-U", "postgres", "-D"
+        )
         with (self._data / "postgresql.conf").open("a") as file:
             chosen = {**_SETTINGS, "unix_socket_directories": str(self.folder), **(settings or {})}
             file.writelines(f"{name} = '{value}'\n" for name, value in chosen.items())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
@@ -51,9 +50,8 @@ class PostgresMachine(StoreMachine):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def machine_has_a_server(postgres: str) -> Iterator[None]:
+def machine_has_a_server(postgres: str) -> None:
     PostgresMachine.server = postgres
-    yield
 
 
 TestPostgresMachine = PostgresMachine.TestCase

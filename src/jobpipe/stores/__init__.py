@@ -30,7 +30,14 @@ def open_store(url: str) -> Store:
     scheme = urlsplit(url).scheme
     if scheme in _BUILT_IN:
         module, name = _BUILT_IN[scheme]
-        opener: Callable[[str], Store] = getattr(import_module(module), name)
+        try:
+            opener: Callable[[str], Store] = getattr(import_module(module), name)
+        except ImportError as error:
+            extra = module.rpartition(".")[2]
+            raise SettingsError(
+                "JOBPIPE_STORE",
+                f"with {scheme}:// needs a driver: pip install 'rate-envelope-queue[{extra}]' ({error})",
+            ) from error
         return opener(url)
     for entry in entry_points(group=GROUP, name=scheme):
         opener = entry.load()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Any, NamedTuple, Self
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -48,17 +48,22 @@ class Address(NamedTuple):
             shown = _shown(plain, rest)
         except (ValueError, psycopg.Error):
             raise SettingsError(
-                "JOBPIPE_STORE", "must be a URL like postgresql://user:password@host:5432/database?schema=jobpipe"
+                "JOBPIPE_STORE",
+                "must be a URL like postgresql://user:password@host:5432/database?schema=jobpipe",
             ) from None
         schema = own[-1] if own else DEFAULT_SCHEMA
         if not _SCHEMA.fullmatch(schema):
             raise SettingsError(
                 "JOBPIPE_STORE", f"must name a schema of letters, digits and underscores, got {schema!r}"
             )
-        return cls({**_HABITS, **parameters}, schema, shown + ("" if schema == DEFAULT_SCHEMA else _mark(shown, schema)))
+        return cls(
+            {**_HABITS, **parameters},
+            schema,
+            shown + ("" if schema == DEFAULT_SCHEMA else _mark(shown, schema)),
+        )
 
 
-def _shown(parts: Any, options: list[tuple[str, str]]) -> str:
+def _shown(parts: SplitResult, options: list[tuple[str, str]]) -> str:
     user, at, host = parts.netloc.rpartition("@")
     name, colon, _ = user.partition(":")
     kept = [(option, "***" if option in _SECRETS else value) for option, value in options]

@@ -27,7 +27,9 @@ def remarks(connection: Connection, statements: Statements, url: str) -> list[st
         raise StoreRefusedError(f"the store {url} has no tables of jobpipe: run `jobpipe migrate`")
     newest = migrations()[-1][0]
     if version < newest:
-        raise StoreRefusedError(f"the store {url} has the schema {version}, {newest} is needed: run `jobpipe migrate`")
+        raise StoreRefusedError(
+            f"the store {url} has the schema {version}, {newest} is needed: run `jobpipe migrate`"
+        )
     found = dict.fromkeys(_DURABLE, "")
     for name in found:
         ((found[name],),) = connection.execute("SELECT current_setting(%s)", [name]).fetchall()
@@ -37,7 +39,11 @@ def remarks(connection: Connection, statements: Statements, url: str) -> list[st
     said = connection.info.parameter_status("server_version") or "?"
     weak = [f"{name} = {value}: {_DURABLE[name]}" for name, value in found.items() if value == "off"]
     durable = "every accepted job and every outcome is on disk before it is acknowledged (fsync, synchronous_commit)"
-    return [f"PostgreSQL {said}, schema {statements.schema!r}, version {version}", *(weak or [durable]), _skew(connection)]
+    return [
+        f"PostgreSQL {said}, schema {statements.schema!r}, version {version}",
+        *(weak or [durable]),
+        _skew(connection),
+    ]
 
 
 def _skew(connection: Connection) -> str:

@@ -30,7 +30,12 @@ MOST = 5
 _TRIES = 30
 _AWAY = ("08", "53", "57P", "58")
 """Classes of SQLSTATE that time may mend: connection, resources (a full disk too), shutdown, system."""
-_HOPELESS = ("authentication failed", "does not exist", "no pg_hba.conf entry", "permission denied for database")
+_HOPELESS = (
+    "authentication failed",
+    "does not exist",
+    "no pg_hba.conf entry",
+    "permission denied for database",
+)
 """What the server says, before there is a session, to one who will never be let in."""
 _SETTINGS = b"""
 SELECT set_config(name, value, false) FROM (VALUES
@@ -53,8 +58,8 @@ class Result(NamedTuple):
     """What a statement brought."""
 
     rows: list[TupleRow]
-    count: int
-    """Rows that it changed, or brought."""
+    touched: int
+    """How many rows it changed, or brought."""
 
 
 BEGIN, COMMIT = Step(b"BEGIN"), Step(b"COMMIT")
@@ -120,7 +125,9 @@ class Connections:
                 if not isinstance(error.__cause__, pg.DeadlockDetected | pg.SerializationFailure):
                     raise
                 time.sleep(random.uniform(0, 0.005 * (tries + 1)))  # noqa: S311
-        raise StoreAwayError(f"the store {self.address.url} is too busy: a statement met others {_TRIES} times")
+        raise StoreAwayError(
+            f"the store {self.address.url} is too busy: a statement met others {_TRIES} times"
+        )
 
     @contextmanager
     def mapped_errors(self) -> Iterator[None]:
@@ -137,7 +144,9 @@ class Connections:
             if isinstance(error, psycopg.InterfaceError) or state.startswith(_AWAY):
                 raise StoreAwayError(f"the store {where} cannot be used for now: {words}") from error
             if isinstance(error, pg.UndefinedTable | pg.UndefinedFunction | pg.InvalidSchemaName):
-                raise StoreError(f"the store {where} has no tables of jobpipe: run `jobpipe migrate`") from error
+                raise StoreError(
+                    f"the store {where} has no tables of jobpipe: run `jobpipe migrate`"
+                ) from error
             raise StoreError(f"the store {where} refused a statement: {words}") from error
 
     def close(self) -> None:
@@ -148,13 +157,28 @@ class Connections:
 
 
 def _run(connection: Connection, steps: Sequence[Step], after: Step | None) -> list[Result]:
-    if len(steps) == 1 and after is None:
+    if after is None:
+        return results_of(connection, steps)
+    return results_of(connection, [BEGIN, *steps, COMMIT, after])[1:-2]
+
+
+def results_of(connection: Connection, steps: Sequence[Step]) -> list[Result]:
+    """Do steps in one round trip and, unless one is under way, in one transaction."""
+    if len(steps) == 1:
         return [_result(_execute(connection, steps[0]))]
-    whole = [*steps] if after is None else [BEGIN, *steps, COMMIT, after]
-    with connection.pipeline():
-        cursors = [_execute(connection, step) for step in whole]
-    wanted = cursors if after is None else cursors[1:-2]
-    return [_result(cursor) for cursor in wanted]
+    cursors: list[psycopg.Cursor[TupleRow]] = []
+    problem: psycopg.Error | None = None
+    try:
+        with connection.pipeline():
+            try:
+                cursors += [_execute(connection, step) for step in steps]
+            except psycopg.Error as error:
+                problem = error  # Why not raised here: psycopg would log that the rest of the steps failed too
+    except psycopg.Error as error:
+        problem = problem or error
+    if problem is not None:
+        raise problem
+    return list(map(_result, cursors))
 
 
 def _is_fit(connection: Connection) -> bool:

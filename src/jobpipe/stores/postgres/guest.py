@@ -64,7 +64,11 @@ class Guests:
         return self._identity
 
     def _conversation(
-        self, connection: Connection | AsyncConnection, batch: Sequence[NewJob], capacity: int, now: float | None
+        self,
+        connection: Connection | AsyncConnection,
+        batch: Sequence[NewJob],
+        capacity: int,
+        now: float | None,
     ) -> Conversation:
         """Within a transaction, that of the caller if there is, or will be, one."""
         is_alone = connection.autocommit and connection.info.transaction_status is TransactionStatus.IDLE
@@ -74,7 +78,9 @@ class Guests:
             ((table,),) = (yield Step(b"SELECT to_regclass(%(name)s)::text", {"name": name})).rows
             found = table and (yield Step(self._sql("identity"))).rows[0][0]
             if found != self._own_identity():
-                raise BadInputError("connection", "must be one to the store's own database, got one to another")
+                raise BadInputError(
+                    "connection", "must be one to the store's own database, got one to another"
+                )
             self._known.add(connection)
         if is_alone:
             yield BEGIN
@@ -105,7 +111,9 @@ def lead(connection: Connection, conversation: Conversation) -> list[Answer]:
             step = next(conversation)
             while True:
                 cursor.execute(step.query, step.values)
-                step = conversation.send(Result(cursor.fetchall() if cursor.description else [], cursor.rowcount))
+                step = conversation.send(
+                    Result(cursor.fetchall() if cursor.description else [], cursor.rowcount)
+                )
         except StopIteration as end:
             answers: list[Answer] = end.value
             return answers

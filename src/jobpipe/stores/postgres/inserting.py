@@ -90,7 +90,7 @@ def decide(
     taken = Counter(waiting)
     accepted: list[NewJob] = []
     for batch in batches:
-        problem = _conflict(batch, prints)
+        problem: JobConflictError | QueueFullError | None = _conflict(batch, prints)
         new = [job for job in batch if job.id not in prints]
         needed = Counter(job.queue for job in new)
         if problem is None and capacity:

@@ -21,7 +21,9 @@ def migrate(connection: Connection, statements: Statements, url: str) -> list[st
         return []
     schema = statements.schema
     with connection.transaction():
-        connection.execute("SELECT pg_advisory_xact_lock(hashtext('jobpipe.migrations'), hashtext(%s))", [schema])
+        connection.execute(
+            "SELECT pg_advisory_xact_lock(hashtext('jobpipe.migrations'), hashtext(%s))", [schema]
+        )
         # Why again: another may have migrated while this one waited for the lock
         version = checked_version(connection, statements, url)
         if version is None:
@@ -30,7 +32,9 @@ def migrate(connection: Connection, statements: Statements, url: str) -> list[st
         for number, name, file in steps:
             connection.execute(statements.migration(file), prepare=False)
             connection.execute(
-                sql.SQL("INSERT INTO {}.migrations (number, name) VALUES (%s, %s)").format(sql.Identifier(schema)),
+                sql.SQL("INSERT INTO {}.migrations (number, name) VALUES (%s, %s)").format(
+                    sql.Identifier(schema)
+                ),
                 [number, name],
             )
         return [name for _, name, _ in steps]
@@ -60,7 +64,9 @@ def refuse_unfit(connection: Connection, url: str) -> None:
 
 
 def _version(connection: Connection, schema: str) -> int | None:
-    (table,) = connection.execute("SELECT to_regclass(%s)::text", [f'"{schema}".migrations']).fetchone() or (None,)
+    (table,) = connection.execute("SELECT to_regclass(%s)::text", [f'"{schema}".migrations']).fetchone() or (
+        None,
+    )
     if table is None:
         return None
     query = sql.SQL("SELECT coalesce(max(number), 0) FROM {}.migrations").format(sql.Identifier(schema))

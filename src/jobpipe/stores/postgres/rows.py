@@ -51,12 +51,26 @@ def settle_values(settlements: Sequence[Settlement], now: float | None) -> dict[
 
 
 def claims_of(rows: Sequence[Sequence[Any]], worker: str, token: str) -> list[Claim]:
-    """The rows of claim.sql, best first."""
+    """The rows of claim.sql and claim_chosen.sql, best first."""
     return [_claim_of(row, worker, token) for row in sorted(rows, key=_precedence)]
 
 
 def _claim_of(row: Sequence[Any], worker: str, token: str) -> Claim:
-    _, _, rank, run_at, _, id, type, queue, attempts, max_retries, deadline, created_at, started_at, payload = row
+    (
+        rank,
+        run_at,
+        _,
+        id,
+        type,
+        queue,
+        attempts,
+        max_retries,
+        deadline,
+        created_at,
+        started_at,
+        payload,
+        *rest,
+    ) = row
     return Claim(
         lease=Lease(id, attempts, worker, token),
         type=type,
@@ -69,11 +83,13 @@ def _claim_of(row: Sequence[Any], worker: str, token: str) -> Claim:
         run_at=run_at,
         created_at=created_at,
         started_at=started_at,
+        starts_in=rest[1],
+        key=rest[0],
     )
 
 
-def _precedence(row: Sequence[Any]) -> Sequence[Any]:
-    return row[2:5]
+def _precedence(row: Sequence[Any]) -> tuple[Any, ...]:
+    return row[0], row[1], row[2]
 
 
 def job_of(row: Sequence[Any]) -> Job:
@@ -93,16 +109,27 @@ def job_of(row: Sequence[Any]) -> Job:
         priority=priority,
         run_at=instant(run_at),
         deadline=deadline,
-        error=None if error is None else _read_error(error),
-        progress=None if progress is None else _read_progress(progress),
+        error=error_of(error),
+        progress=progress_of(progress),
         created_at=instant(created_at),
         started_at=None if started_at is None else instant(started_at),
         finished_at=None if finished_at is None else instant(finished_at),
-        history=tuple(map(_attempt_of, history)),
+        history=tuple(map(attempt_of, history)),
     )
 
 
-def _attempt_of(text: str) -> Attempt:
+def error_of(text: str | None) -> JobError | None:
+    """The value of a column `error`."""
+    return None if text is None else _read_error(text)
+
+
+def progress_of(text: str | None) -> Progress | None:
+    """The value of a column `progress`."""
+    return None if text is None else _read_progress(text)
+
+
+def attempt_of(text: str) -> Attempt:
+    """An entry of a column `history`."""
     number, began_at, ended_at, worker, error = _read_ended(text)
     return Attempt(
         number=number, began_at=instant(began_at), ended_at=instant(ended_at), worker=worker, error=error

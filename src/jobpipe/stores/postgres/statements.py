@@ -31,7 +31,11 @@ class Statements:
     def migration(self, path: Path) -> bytes:
         """A migration, with the transition table filled in."""
         legal = ", ".join(f"('{old}', '{new}')" for old, new in LEGAL_MOVES)
-        return _adapted(path.read_text(encoding="utf-8"), self.schema).replace("legal_moves)", f"{legal})").encode()
+        return (
+            _adapted(path.read_text(encoding="utf-8"), self.schema)
+            .replace("legal_moves)", f"{legal})")
+            .encode()
+        )
 
 
 @cache

@@ -6,7 +6,6 @@ them, happens again.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Self
@@ -26,6 +25,7 @@ from ..base import (
     LeaseState,
     NewJob,
     Page,
+    Parcel,
     Receipt,
     Rescued,
     ScheduleEntry,
@@ -35,13 +35,16 @@ from ..base import (
     Watch,
     WorkerInfo,
 )
+from ..limits import GateState, Limit, Limits
 from .address import Address
 from .checking import remarks
+from .claiming import Claimer, Order
 from .connection import Connection, Connections, Result, Step
 from .guest import Guests, lead
 from .inserting import Answer, Conversation, insert_steps, insert_values
 from .migrate import migrate
-from .rows import claims_of, job_of, schedule_of, settle_values, text_of
+from .moving import adopt, parcel_of
+from .rows import job_of, schedule_of, settle_values, text_of
 from .statements import Statements
 from .watch import PostgresWatch
 
@@ -50,7 +53,6 @@ _FOLD_AFTER = 50
 """So many changes by this handle, and the journal is folded."""
 _NEWEST = 2**62
 _LOST = text_of(JobError(type="WorkerLost", message="worker lost"))
-_MOST_LOOKED = 100_000
 
 
 def open_postgres(url: str) -> PostgresStore:
@@ -72,6 +74,7 @@ class PostgresStore:
         self._connections = Connections(self._address)
         self._sql = Statements(self._address.schema)
         self._tell = Step(self._sql("tell"), {"channel": self._address.schema})
+        self._claimer = Claimer(self._connections, self._sql)
         self._guests = Guests(self._sql, self._connections)
         self._changes = 0
 
@@ -135,7 +138,9 @@ class PostgresStore:
     ) -> list[Answer] | None:
         """The usual case, all jobs new and room for all: one statement for everything, or None."""
         insert = Step(self._sql.filled("insert", on_conflict=""), insert_values(jobs, self._now(), capacity))
-        steps = [self._step("lock_queues", queues=[job.queue for job in jobs]), insert] if capacity else [insert]
+        steps = (
+            [self._step("lock_queues", queues=[job.queue for job in jobs]), insert] if capacity else [insert]
+        )
         try:
             written = self._change(*steps)[-1].rows
         except StoreError as error:
@@ -172,21 +177,17 @@ class PostgresStore:
 
     # Running
 
-    def claim(self, worker: str, types: Sequence[str], limit: int, lease: float) -> Haul:
-        token = secrets.token_hex(8)
-        look = 2 * limit
-        while True:
-            values = {"worker": worker, "types": list(types), "limit": limit, "look": look, "lease": lease}
-            (found,) = self._look(self._step("claim", token=token, **values))
-            looked, due_in = found.rows[0][:2]
-            rows = found.rows if found.rows[0][2] is not None else []
-            # Why again: others had locked what this one looked at, and there may be more behind.
-            if rows or looked < look or look == 0 or look >= _MOST_LOOKED:
-                break
-            look = min(4 * look, _MOST_LOOKED)
-        if rows:
+    def claim(
+        self, worker: str, types: Sequence[str], limit: int, lease: float, limits: Sequence[Limit] = ()
+    ) -> Haul:
+        order = Order(worker, sorted(set(types)), limit, lease)
+        bound = [each for each in limits if each.type in order.types]
+        haul = None if bound else self._claimer.claim(order, self._now())
+        if haul is None:
+            haul = self._claimer.claim_limited(order, bound, self._now())
+        if haul.claims:
             self._changed()
-        return Haul(claims_of(rows, worker, token), None if due_in is None else max(due_in, 0.0))
+        return haul
 
     def extend(self, leases: Sequence[Lease], seconds: float) -> list[LeaseState]:
         (found,) = self._look(self._step("extend", **_tokens(leases), seconds=seconds))
@@ -199,21 +200,26 @@ class PostgresStore:
     def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         if not settlements:
             return []
-        (settled,) = self._change(Step(self._sql("settle"), settle_values(settlements, self._now())))
-        if settled.count == len(settlements):
-            return [True] * settled.count
+        cooling = [each for each in settlements if each.outcome.cools]
+        seconds = [float(each.outcome.cools) for each in cooling]
+        cool = self._step("cool", **_tokens([each.lease for each in cooling]), seconds=seconds)
+        settle = Step(self._sql("settle"), settle_values(settlements, self._now()))
+        settled = self._change(*([cool] if cooling else []), settle)[-1]
+        if settled.touched == len(settlements):
+            return [True] * settled.touched
         # Some were settled before, or lost: those that still have this token are, or were, settled by it.
         found = self._connections.run(self._step("tokens", ids=[each.lease.id for each in settlements]))
-        tokens = dict(found[0].rows)
+        tokens: dict[str, str] = dict(found[0].rows)
         return [tokens.get(each.lease.id) == each.lease.token for each in settlements]
 
-    def release(self, leases: Sequence[Lease]) -> list[bool]:
+    def release(self, leases: Sequence[Lease], keys: Sequence[str | None] = ()) -> list[bool]:
         if not leases:
             return []
-        ordered = sorted(leases, key=lambda lease: lease.id)
-        (released,) = self._change(self._step("release", **_tokens(ordered), keys=[None] * len(ordered)))
-        ids = {(id, token) for id, token in released.rows}
-        return [(lease.id, lease.token) in ids for lease in leases]
+        told = sorted(zip(leases, keys or [None] * len(leases), strict=True), key=lambda each: each[0].id)
+        tokens = _tokens([lease for lease, _ in told])
+        (released,) = self._change(self._step("release", **tokens, keys=[key for _, key in told]))
+        found = {(id, token) for id, token in released.rows}
+        return [(lease.id, lease.token) in found for lease in leases]
 
     def rescue(self, limit: int = 100) -> list[Rescued]:
         (found,) = self._look(self._step("rescue", limit=limit, error=_LOST, kept=KEPT_HISTORY))
@@ -242,7 +248,7 @@ class PostgresStore:
         for id in ids:
             status = statuses.get(id)
             answers.append(status)
-            if status in becomes:
+            if status is not None and status in becomes:
                 statuses[id] = becomes[status]  # as the same id will be found a second time
         return answers
 
@@ -250,7 +256,7 @@ class PostgresStore:
         self._change(self._step("pause", queue=queue))
 
     def resume(self, queue: str) -> None:
-        self._change(self._step("resume", queue=queue))
+        self._change(self._step("resume", queue=queue), self._step("look_again"))
 
     # Looking
 
@@ -284,6 +290,20 @@ class PostgresStore:
     def ahead(self, id: str) -> int:
         ((count,),) = self._look(self._step("ahead", id=id))[0].rows
         return int(count)
+
+    def key_of(self, id: str) -> str | None:
+        (found,) = self._connections.run(self._step("key_of", id=id))
+        return found.rows[0][0] if found.rows else None
+
+    def limits(self, type: str | None = None, key: str | None = None, limit: int = 100) -> Limits:
+        now, gates, cooling = self._look(
+            self._step("time"), self._step("gates", type=type, key=key, limit=limit), self._step("cooling")
+        )
+        states = [
+            GateState(type=type, key=key, next_at=next_at, running=running, holders=tuple(holders))
+            for type, key, next_at, running, holders in gates.rows
+        ]
+        return Limits(now.rows[0][0], states, dict(cooling.rows))
 
     def events(self, after: int, limit: int) -> list[JobEvent]:
         self._look()
@@ -327,7 +347,7 @@ class PostgresStore:
         return schedule_of(found.rows[0])
 
     def drop_schedule(self, name: str) -> bool:
-        return self._connections.run(self._step("drop_schedule", name=name))[0].count == 1
+        return self._connections.run(self._step("drop_schedule", name=name))[0].touched == 1
 
     def schedules(self) -> Schedules:
         now, found = self._connections.run(self._step("time"), self._step("schedules"))
@@ -356,12 +376,32 @@ class PostgresStore:
         (answer,) = answers
         return answer if not isinstance(answer, list) else answer[0] if answer else None
 
+    # Moving to another store
+
+    def export(self, limit: int, after: int = 0) -> list[Parcel]:
+        (found,) = self._look(self._step("export", limit=limit, after=after))
+        return list(map(parcel_of, found.rows))
+
+    def adopt(self, parcels: Sequence[Parcel]) -> None:
+        def work(connection: Connection) -> None:
+            with connection.transaction():
+                adopt(connection, self._sql, parcels, self._now())
+
+        if parcels:
+            self._connections.attempt(work)
+            self._connections.run(self._tell)
+            self._changed()
+
+    def discard(self, ids: Sequence[str]) -> int:
+        return self._change(self._step("discard", ids=list(ids)))[0].touched
+
     # Tidying
 
     def prune(self, keep: float, limit: int = 1_000) -> int:
-        (pruned,) = self._look(self._step("prune", keep=keep, limit=limit))
+        idle = self._step("forget_gates"), self._step("forget_cooling")
+        *_, pruned = self._look(*idle, self._step("prune", keep=keep, limit=limit))
         self._changed()
-        return pruned.count
+        return pruned.touched
 
 
 def _tokens(leases: Sequence[Lease]) -> dict[str, list[str]]:

@@ -46,14 +46,30 @@ CREATE TABLE jobpipe.jobs (
 
 CREATE INDEX jobs_ready ON jobpipe.jobs (type, queue, priority DESC, run_at, seq)
     WHERE status = 'queued' AND NOT is_parked;
-CREATE INDEX jobs_parked ON jobpipe.jobs (type, key, priority DESC, run_at, seq)
+CREATE INDEX jobs_parked ON jobpipe.jobs (type, key, queue, priority DESC, run_at, seq)
     WHERE status = 'queued' AND is_parked;
-CREATE INDEX jobs_gated ON jobpipe.jobs (type, gate) WHERE gate IS NOT NULL;
+CREATE INDEX jobs_holding ON jobpipe.jobs (type, gate) WHERE gate IS NOT NULL;
 CREATE INDEX jobs_due ON jobpipe.jobs (run_at) WHERE status = 'scheduled';
 CREATE INDEX jobs_leased ON jobpipe.jobs (lease_until) WHERE status = 'running';
 CREATE INDEX jobs_finished ON jobpipe.jobs (finished_at) WHERE finished_at IS NOT NULL;
 CREATE INDEX jobs_failed ON jobpipe.jobs (seq) WHERE status = 'failed';
 CREATE INDEX jobs_cancelled ON jobpipe.jobs (seq) WHERE status = 'cancelled';
+
+CREATE TABLE jobpipe.gates (
+    type text COLLATE "C" NOT NULL,
+    key text COLLATE "C" NOT NULL,
+    -- When the next start would be evenly paced.
+    next_at double precision NOT NULL DEFAULT 0,
+    -- When to look at those that are parked before it; NULL if there are none.
+    opens_at double precision,
+    PRIMARY KEY (type, key)
+) WITH (fillfactor = 50);
+CREATE INDEX gates_opening ON jobpipe.gates (type, opens_at) WHERE opens_at IS NOT NULL;
+
+CREATE TABLE jobpipe.cooling (
+    type text COLLATE "C" PRIMARY KEY,
+    until double precision NOT NULL
+);
 
 -- What happened, one row for each lane and kind of change in a statement. Rows are only added by those who
 -- change jobs, so that none of them waits for another; `fold` makes tallies and numbered events of them.
@@ -149,6 +165,22 @@ BEGIN
     FROM new_jobs JOIN old_jobs USING (seq)
     WHERE new_jobs.status <> old_jobs.status
     GROUP BY new_jobs.queue, new_jobs.type, old_jobs.status, new_jobs.status;
+    IF EXISTS (SELECT 1 FROM old_jobs WHERE status = 'running' AND gate IS NOT NULL) THEN
+        -- Who leaves a gate waits for a claim that is looking at it, which else might park a job before the place
+        -- that has just become free.
+        PERFORM pg_advisory_xact_lock_shared(hashtext('jobpipe.type'), hashtext(type))
+        FROM (SELECT DISTINCT type FROM old_jobs WHERE status = 'running' AND gate <> '' ORDER BY type) AS left_types;
+        UPDATE jobpipe.gates SET opens_at = 0
+        FROM (
+            SELECT type, key FROM jobpipe.gates
+            WHERE opens_at IS NOT NULL AND (type, key) IN (
+                SELECT old_jobs.type, old_jobs.gate FROM old_jobs JOIN new_jobs USING (seq)
+                WHERE old_jobs.gate IS NOT NULL AND new_jobs.gate IS NULL
+            )
+            ORDER BY type, key FOR UPDATE
+        ) AS freed
+        WHERE gates.type = freed.type AND gates.key = freed.key;
+    END IF;
     RETURN NULL;
 END
 $$;

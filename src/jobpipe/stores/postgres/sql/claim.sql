@@ -13,13 +13,17 @@ WITH RECURSIVE lanes AS (
         ORDER BY queue LIMIT 1
     )
     FROM lanes WHERE queue IS NOT NULL
+), open_lanes AS MATERIALIZED (
+    SELECT lanes.type, lanes.queue, cooling.until
+    FROM lanes LEFT JOIN jobpipe.cooling ON cooling.type = lanes.type AND cooling.until > jobpipe.now(%(now)s)
+    WHERE lanes.queue IS NOT NULL AND lanes.queue NOT IN (SELECT queue FROM jobpipe.paused)
 ), heads AS MATERIALIZED (
-    SELECT head.* FROM lanes CROSS JOIN LATERAL (
+    SELECT head.* FROM open_lanes CROSS JOIN LATERAL (
         SELECT seq, priority, run_at FROM jobpipe.jobs
-        WHERE status = 'queued' AND NOT is_parked AND jobs.type = lanes.type AND jobs.queue = lanes.queue
+        WHERE status = 'queued' AND NOT is_parked AND jobs.type = open_lanes.type AND jobs.queue = open_lanes.queue
         ORDER BY priority DESC, run_at, seq LIMIT %(look)s
     ) AS head
-    WHERE lanes.queue IS NOT NULL AND lanes.queue NOT IN (SELECT queue FROM jobpipe.paused)
+    WHERE until IS NULL
     ORDER BY priority DESC, run_at, seq LIMIT %(look)s
 ), chosen AS MATERIALIZED (
     SELECT jobs.seq FROM heads JOIN jobpipe.jobs USING (seq)
@@ -34,13 +38,22 @@ WITH RECURSIVE lanes AS (
     FROM chosen WHERE jobs.seq = chosen.seq
     RETURNING
         -priority AS rank, run_at, jobs.seq, id, type, queue, attempts, max_retries, deadline, created_at,
-        started_at, payload::text AS payload
+        started_at, payload::text AS payload, key, 0.0::float8 AS starts_in
 ), facts AS (
     SELECT
         (SELECT count(*) FROM heads) AS looked,
-        (SELECT min(run_at) FROM jobpipe.jobs WHERE status = 'scheduled') - jobpipe.now(%(now)s) AS due_in,
+        least(
+            (SELECT min(run_at) FROM jobpipe.jobs WHERE status = 'scheduled'), (SELECT min(until) FROM open_lanes)
+        ) - jobpipe.now(%(now)s) AS due_in,
+        (
+            SELECT min(opens_at) FROM jobpipe.gates
+            WHERE opens_at IS NOT NULL AND type = ANY(%(types)s::text[])
+                AND NOT EXISTS (
+                    SELECT 1 FROM jobpipe.cooling WHERE cooling.type = gates.type AND until > jobpipe.now(%(now)s)
+                )
+        ) - jobpipe.now(%(now)s) AS opens_in,
         -- Why not waited for to be on disk: what a crash takes back of claims, happens again.
         set_config('synchronous_commit', 'off', true),
         CASE WHEN EXISTS (SELECT 1 FROM claimed) THEN pg_notify(%(channel)s, '') END
 )
-SELECT looked, due_in, claimed.* FROM facts LEFT JOIN claimed ON true
+SELECT claimed.*, looked, due_in, opens_in FROM facts LEFT JOIN claimed ON true
