@@ -173,7 +173,9 @@ def results_of(connection: Connection, steps: Sequence[Step]) -> list[Result]:
             try:
                 cursors += [_execute(connection, step) for step in steps]
             except psycopg.Error as error:
-                problem = error  # Why not raised here: psycopg would log that the rest of the steps failed too
+                problem = (
+                    error  # Why not raised here: psycopg would log that the rest of the steps failed too
+                )
     except psycopg.Error as error:
         problem = problem or error
     if problem is not None:

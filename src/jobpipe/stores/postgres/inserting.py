@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from ...errors import JobConflictError, QueueFullError, StoreAwayError
 from ...job import JobStatus
 from ..base import NewJob, Receipt
+from .arrays import numbers, texts
 from .connection import Result, Step
 from .statements import Statements
 
@@ -26,25 +27,20 @@ _TRIES = 30
 def insert_values(jobs: Sequence[NewJob], now: float | None, capacity: int) -> dict[str, Any]:
     """The parameters of insert.sql."""
     return {
-        "ids": [job.id for job in jobs],
-        "types": [job.type for job in jobs],
-        "queues": [job.queue for job in jobs],
-        "payloads": [job.payload.decode() for job in jobs],
-        "max_retries": [job.max_retries for job in jobs],
-        "priorities": [job.priority for job in jobs],
-        "delays": [float(job.delay) for job in jobs],
-        "run_ats": [_float(job.run_at) for job in jobs],
-        "deadlines": [_float(job.deadline) for job in jobs],
-        "fingerprints": [job.fingerprint for job in jobs],
-        "keys": [job.key for job in jobs],
+        "ids": texts([job.id for job in jobs]),
+        "types": texts([job.type for job in jobs]),
+        "queues": texts([job.queue for job in jobs]),
+        "payloads": texts([job.payload.decode() for job in jobs]),
+        "max_retries": numbers([job.max_retries for job in jobs]),
+        "priorities": numbers([job.priority for job in jobs]),
+        "delays": numbers([job.delay for job in jobs]),
+        "run_ats": numbers([job.run_at for job in jobs]),
+        "deadlines": numbers([job.deadline for job in jobs]),
+        "fingerprints": texts([job.fingerprint for job in jobs]),
+        "keys": texts([job.key for job in jobs]),
         "now": now,
         "capacity": capacity,
     }
-
-
-def _float(value: float | None) -> float | None:
-    """Why: a list of some integers and some fractions is no array."""
-    return None if value is None else float(value)
 
 
 def insert_steps(

@@ -8,9 +8,10 @@ from typing import Any
 from ...errors import JobConflictError
 from ...job import Attempt
 from ..base import NewJob, Parcel
+from .arrays import numbers, texts
 from .connection import Connection
 from .inserting import insert_values
-from .rows import attempt_of, error_of, progress_of, text_of
+from .rows import attempt_of, error_of, optional_text_of, progress_of, text_of
 from .statements import Statements
 
 
@@ -63,13 +64,13 @@ def _values(parcels: Sequence[Parcel], now: float | None) -> dict[str, Any]:
     """The parameters of adopt.sql."""
     return {
         **insert_values([parcel.job for parcel in parcels], now, 0),
-        "attempts": [parcel.attempts for parcel in parcels],
-        "runs": [parcel.runs for parcel in parcels],
-        "created_at": [parcel.created_at for parcel in parcels],
-        "started_at": [parcel.started_at for parcel in parcels],
-        "errors": [None if parcel.error is None else text_of(parcel.error) for parcel in parcels],
-        "progress": [None if parcel.progress is None else text_of(parcel.progress) for parcel in parcels],
-        "histories": [text_of(list(map(_ended_of, parcel.history))) for parcel in parcels],
+        "attempts": numbers([parcel.attempts for parcel in parcels]),
+        "runs": numbers([parcel.runs for parcel in parcels]),
+        "created_at": numbers([parcel.created_at for parcel in parcels]),
+        "started_at": numbers([parcel.started_at for parcel in parcels]),
+        "errors": texts([optional_text_of(parcel.error) for parcel in parcels]),
+        "progress": texts([optional_text_of(parcel.progress) for parcel in parcels]),
+        "histories": texts([text_of(list(map(_ended_of, parcel.history))) for parcel in parcels]),
     }
 
 

@@ -9,6 +9,7 @@ import msgspec
 
 from ...job import KEPT_HISTORY, TRANSITIONS, Attempt, Job, JobError, JobStatus, Move, Progress, instant
 from ..base import Claim, Lease, Missed, ScheduleEntry, Settlement
+from .arrays import numbers, texts
 
 _Ended = tuple[int, float, float, str, JobError | None]
 """An entry of the history as it is stored."""
@@ -25,6 +26,11 @@ def text_of(value: Any) -> str:
     return _write(value).decode()
 
 
+def optional_text_of(value: Any) -> str | None:
+    """A value as JSON text, if there is one."""
+    return None if value is None else _write(value).decode()
+
+
 def settle_values(settlements: Sequence[Settlement], now: float | None) -> dict[str, Any]:
     """The parameters of settle.sql; a delay only where the job is to run again.
 
@@ -33,18 +39,21 @@ def settle_values(settlements: Sequence[Settlement], now: float | None) -> dict[
     told = sorted(settlements, key=lambda each: each.lease.id)
     outcomes = [each.outcome for each in told]
     statuses = [TRANSITIONS[JobStatus.RUNNING][outcome.move] for outcome in outcomes]
+    delays = [
+        outcome.delay if status is JobStatus.SCHEDULED else None
+        for outcome, status in zip(outcomes, statuses, strict=True)
+    ]
     return {
-        "ids": [each.lease.id for each in told],
-        "tokens": [each.lease.token for each in told],
-        "statuses": [status.value for status in statuses],
-        "given_back": [int(outcome.move is Move.SNOOZE) for outcome in outcomes],
-        "delays": [
-            float(outcome.delay) if status is JobStatus.SCHEDULED else None
-            for outcome, status in zip(outcomes, statuses, strict=True)
-        ],
-        "errors": [None if outcome.error is None else text_of(outcome.error) for outcome in outcomes],
-        "progress": [None if outcome.progress is None else text_of(outcome.progress) for outcome in outcomes],
-        "results": [None if outcome.result is None else outcome.result.decode() for outcome in outcomes],
+        "ids": texts([each.lease.id for each in told]),
+        "tokens": texts([each.lease.token for each in told]),
+        "statuses": texts([status.value for status in statuses]),
+        "given_back": numbers([int(outcome.move is Move.SNOOZE) for outcome in outcomes]),
+        "delays": numbers(delays),
+        "errors": texts([optional_text_of(outcome.error) for outcome in outcomes]),
+        "progress": texts([optional_text_of(outcome.progress) for outcome in outcomes]),
+        "results": texts(
+            [None if outcome.result is None else outcome.result.decode() for outcome in outcomes]
+        ),
         "now": now,
         "kept": KEPT_HISTORY,
     }

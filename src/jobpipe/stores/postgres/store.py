@@ -37,6 +37,7 @@ from ..base import (
 )
 from ..limits import GateState, Limit, Limits
 from .address import Address
+from .arrays import numbers, texts
 from .checking import remarks
 from .claiming import Claimer, Order
 from .connection import Connection, Connections, Result, Step
@@ -201,7 +202,7 @@ class PostgresStore:
         if not settlements:
             return []
         cooling = [each for each in settlements if each.outcome.cools]
-        seconds = [float(each.outcome.cools) for each in cooling]
+        seconds = numbers([each.outcome.cools for each in cooling])
         cool = self._step("cool", **_tokens([each.lease for each in cooling]), seconds=seconds)
         settle = Step(self._sql("settle"), settle_values(settlements, self._now()))
         settled = self._change(*([cool] if cooling else []), settle)[-1]
@@ -404,8 +405,8 @@ class PostgresStore:
         return pruned.touched
 
 
-def _tokens(leases: Sequence[Lease]) -> dict[str, list[str]]:
-    return {"ids": [lease.id for lease in leases], "tokens": [lease.token for lease in leases]}
+def _tokens(leases: Sequence[Lease]) -> dict[str, str]:
+    return {"ids": texts([lease.id for lease in leases]), "tokens": texts([lease.token for lease in leases])}
 
 
 _LEASE_STATE = (LeaseState.HELD, LeaseState.CANCELLING)
