@@ -12,8 +12,6 @@ import pytest
 
 from jobpipe import Job, Jobpipe, JobStatus
 
-from ..servers import postgres_schema, postgres_server
-
 T = TypeVar("T")
 
 LIMIT = 30.0
@@ -91,17 +89,3 @@ def sqlite_url(away_from_home: Path) -> str:
 @pytest.fixture(params=["memory", "sqlite"])
 def url(request: pytest.FixtureRequest, sqlite_url: str) -> str:
     return "memory://" if request.param == "memory" else sqlite_url
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[str]:
-    """The URL of a PostgreSQL server, one for each process that runs tests."""
-    with postgres_server() as url:
-        yield url
-
-
-@pytest.fixture
-def postgres_url(postgres: str) -> Iterator[str]:
-    """The URL of an empty store on it."""
-    with postgres_schema(postgres) as url:
-        yield url

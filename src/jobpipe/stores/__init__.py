@@ -5,7 +5,6 @@ from __future__ import annotations
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from ..errors import SettingsError
 
@@ -27,7 +26,7 @@ GROUP = "jobpipe.stores"
 
 def open_store(url: str) -> Store:
     """The store at a URL, not yet migrated; SettingsError for a URL that leads to none."""
-    scheme = urlsplit(url).scheme
+    scheme = url.partition(":")[0].lower()
     if scheme in _BUILT_IN:
         module, name = _BUILT_IN[scheme]
         try:

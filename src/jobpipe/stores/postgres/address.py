@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Any, NamedTuple, Self
-from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -13,6 +13,7 @@ from ...errors import SettingsError
 
 DEFAULT_SCHEMA = "jobpipe"
 _SCHEMA = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,47}")
+_PASSWORD = re.compile(r"(//[^/:@]*):[^/]*@")
 _SECRETS = ("password", "sslpassword")
 _HABITS: dict[str, Any] = {
     "application_name": "jobpipe",
@@ -38,14 +39,14 @@ class Address(NamedTuple):
     @classmethod
     def parse(cls, url: str) -> Self:
         """SettingsError, which shows nothing of the URL, for one that is none."""
+        whole, _, query = url.partition("?")
         try:
-            parts = urlsplit(url)
-            options = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
+            options = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
             own = [value for name, value in options if name == "schema"]
             rest = [(name, value) for name, value in options if name != "schema"]
-            plain = parts._replace(query=urlencode(rest, quote_via=quote))
-            parameters = conninfo_to_dict(urlunsplit(plain))
-            shown = _shown(plain, rest)
+            parameters = conninfo_to_dict(_joined(whole, rest))
+            for port in str(parameters.get("port", "")).split(","):
+                int(port or 0)
         except (ValueError, psycopg.Error):
             raise SettingsError(
                 "JOBPIPE_STORE",
@@ -56,20 +57,11 @@ class Address(NamedTuple):
             raise SettingsError(
                 "JOBPIPE_STORE", f"must name a schema of letters, digits and underscores, got {schema!r}"
             )
-        return cls(
-            {**_HABITS, **parameters},
-            schema,
-            shown + ("" if schema == DEFAULT_SCHEMA else _mark(shown, schema)),
-        )
+        shown = [(name, "***" if name in _SECRETS else value) for name, value in rest]
+        named = [] if schema == DEFAULT_SCHEMA else [("schema", schema)]
+        url = _joined(_PASSWORD.sub(r"\1:***@", whole), [*shown, *named])
+        return cls({**_HABITS, **parameters}, schema, url)
 
 
-def _shown(parts: SplitResult, options: list[tuple[str, str]]) -> str:
-    user, at, host = parts.netloc.rpartition("@")
-    name, colon, _ = user.partition(":")
-    kept = [(option, "***" if option in _SECRETS else value) for option, value in options]
-    netloc = f"{name}{':***' if colon else ''}{at}{host}"
-    return urlunsplit(parts._replace(netloc=netloc, query=urlencode(kept, safe="*/", quote_via=quote)))
-
-
-def _mark(shown: str, schema: str) -> str:
-    return f"{'&' if '?' in shown else '?'}schema={schema}"
+def _joined(whole: str, options: list[tuple[str, str]]) -> str:
+    return f"{whole}?{urlencode(options, safe='*/', quote_via=quote)}" if options else whole

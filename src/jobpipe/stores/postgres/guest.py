@@ -6,7 +6,8 @@ What SQLAlchemy and Django wrap around a connection of psycopg is taken off.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 from weakref import WeakSet
 
@@ -18,6 +19,7 @@ from ...errors import BadInputError
 from ..base import NewJob
 from .connection import BEGIN, COMMIT, Connection, Connections, Result, Step
 from .inserting import Answer, Conversation, insert_steps
+from .migrate import HAS_TABLE
 from .statements import Statements
 
 AsyncConnection: TypeAlias = psycopg.AsyncConnection[TupleRow]
@@ -47,12 +49,12 @@ class Guests:
             )
         conversation = self._conversation(bare, batch, capacity, now)
         if isinstance(bare, psycopg.AsyncConnection):
-            return self._awaited(bare, conversation)
+            return _Awaited(partial(self._lead_awaited, bare, conversation))
         with self._connections.mapped_errors():
             self._own_identity()
             return lead(bare, conversation)[0]
 
-    async def _awaited(self, connection: AsyncConnection, conversation: Conversation) -> Answer:
+    async def _lead_awaited(self, connection: AsyncConnection, conversation: Conversation) -> Answer:
         with self._connections.mapped_errors():
             await asyncio.to_thread(self._own_identity)
             return (await lead_awaited(connection, conversation))[0]
@@ -74,10 +76,9 @@ class Guests:
         is_alone = connection.autocommit and connection.info.transaction_status is TransactionStatus.IDLE
         if connection not in self._known:
             # Why first whether it is there: an error would spoil the caller's transaction.
-            name = f'"{self._sql.schema}".identity'
-            ((table,),) = (yield Step(b"SELECT to_regclass(%(name)s)::text", {"name": name})).rows
-            found = table and (yield Step(self._sql("identity"))).rows[0][0]
-            if found != self._own_identity():
+            table = {"schema": self._sql.schema, "name": "identity"}
+            is_there = (yield Step(HAS_TABLE, table)).rows
+            if not is_there or (yield Step(self._sql("identity"))).rows[0][0] != self._own_identity():
                 raise BadInputError(
                     "connection", "must be one to the store's own database, got one to another"
                 )
@@ -89,6 +90,16 @@ class Guests:
         if is_alone:
             yield COMMIT
         return answers
+
+
+class _Awaited:
+    """An answer that is to be awaited. Why not a coroutine: who finds that he cannot await it may drop it."""
+
+    def __init__(self, begin: Callable[[], Coroutine[Any, Any, Answer]]) -> None:
+        self._begin = begin
+
+    def __await__(self) -> Generator[Any, Any, Answer]:
+        return self._begin().__await__()
 
 
 def unwrapped(connection: Any) -> Connection | AsyncConnection | None:

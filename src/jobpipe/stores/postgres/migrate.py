@@ -12,6 +12,12 @@ from .statements import Statements, migrations
 OLDEST = 130_000
 """The first with incremental sorting and gen_random_uuid()."""
 
+# Why not to_regclass: it may remember that there was none, though another has made it meanwhile.
+HAS_TABLE = b"""
+SELECT 1 FROM pg_catalog.pg_class JOIN pg_catalog.pg_namespace ON pg_namespace.oid = relnamespace
+WHERE nspname = %(schema)s AND relname = %(name)s
+"""
+
 
 def migrate(connection: Connection, statements: Statements, url: str) -> list[str]:
     """Bring the schema up to date; the names of the steps that it took."""
@@ -64,10 +70,7 @@ def refuse_unfit(connection: Connection, url: str) -> None:
 
 
 def _version(connection: Connection, schema: str) -> int | None:
-    (table,) = connection.execute("SELECT to_regclass(%s)::text", [f'"{schema}".migrations']).fetchone() or (
-        None,
-    )
-    if table is None:
+    if not connection.execute(HAS_TABLE, {"schema": schema, "name": "migrations"}).fetchall():
         return None
     query = sql.SQL("SELECT coalesce(max(number), 0) FROM {}.migrations").format(sql.Identifier(schema))
     ((number,),) = connection.execute(query).fetchall()
@@ -76,9 +79,11 @@ def _version(connection: Connection, schema: str) -> int | None:
 
 def _make_schema(connection: Connection, schema: str) -> None:
     # Why asked first: who may not make schemas can still be given one.
-    (found,) = connection.execute("SELECT to_regnamespace(%s)::text", [f'"{schema}"']).fetchone() or (None,)
+    found = connection.execute(
+        "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = %s", [schema]
+    ).fetchall()
     try:
-        if found is None:
+        if not found:
             connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
         connection.execute(
             sql.SQL(

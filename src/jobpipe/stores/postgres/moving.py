@@ -47,8 +47,8 @@ def parcel_of(row: Sequence[Any]) -> Parcel:
 
 def adopt(
     connection: Connection, statements: Statements, parcels: Sequence[Parcel], now: float | None
-) -> None:
-    """Insert them within a transaction; JobConflictError if one of the ids is taken by other content."""
+) -> int:
+    """Insert them within a transaction; how many were new. JobConflictError if one of the ids is taken by other content."""
     written = connection.execute(statements("adopt"), _values(parcels, now)).rowcount
     if written < len(parcels):
         known = connection.execute(
@@ -58,6 +58,7 @@ def adopt(
         for parcel in parcels:
             if prints[parcel.job.id] != parcel.job.fingerprint:
                 raise JobConflictError(parcel.job.id)
+    return written
 
 
 def _values(parcels: Sequence[Parcel], now: float | None) -> dict[str, Any]:

@@ -383,15 +383,17 @@ class PostgresStore:
         (found,) = self._look(self._step("export", limit=limit, after=after))
         return list(map(parcel_of, found.rows))
 
-    def adopt(self, parcels: Sequence[Parcel]) -> None:
-        def work(connection: Connection) -> None:
+    def adopt(self, parcels: Sequence[Parcel]) -> int:
+        def work(connection: Connection) -> int:
             with connection.transaction():
-                adopt(connection, self._sql, parcels, self._now())
+                return adopt(connection, self._sql, parcels, self._now())
 
-        if parcels:
-            self._connections.attempt(work)
-            self._connections.run(self._tell)
-            self._changed()
+        if not parcels:
+            return 0
+        new = self._connections.attempt(work)
+        self._connections.run(self._tell)
+        self._changed()
+        return new
 
     def discard(self, ids: Sequence[str]) -> int:
         return self._change(self._step("discard", ids=list(ids)))[0].touched

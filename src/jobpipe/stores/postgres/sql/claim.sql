@@ -1,5 +1,6 @@
 -- The lanes that have jobs are found by leaps through the index; the best of each are merged, and as many
--- locked as are wanted: those that others have locked are skipped, which is why it looks at more.
+-- locked as are wanted: those that others have locked are skipped, which is why it looks at more. Rows are found again
+-- by their place, which holds for one statement: one that was changed meanwhile is left for the next claim.
 WITH RECURSIVE lanes AS (
     SELECT type, (
         SELECT queue FROM jobpipe.jobs
@@ -19,14 +20,14 @@ WITH RECURSIVE lanes AS (
     WHERE lanes.queue IS NOT NULL AND lanes.queue NOT IN (SELECT queue FROM jobpipe.paused)
 ), heads AS MATERIALIZED (
     SELECT head.* FROM open_lanes CROSS JOIN LATERAL (
-        SELECT seq, priority, run_at FROM jobpipe.jobs
+        SELECT ctid AS place, seq, priority, run_at FROM jobpipe.jobs
         WHERE status = 'queued' AND NOT is_parked AND jobs.type = open_lanes.type AND jobs.queue = open_lanes.queue
         ORDER BY priority DESC, run_at, seq LIMIT %(look)s
     ) AS head
     WHERE until IS NULL
     ORDER BY priority DESC, run_at, seq LIMIT %(look)s
 ), chosen AS MATERIALIZED (
-    SELECT jobs.seq FROM heads JOIN jobpipe.jobs USING (seq)
+    SELECT jobs.ctid AS place FROM heads JOIN jobpipe.jobs ON jobs.ctid = heads.place
     WHERE jobs.status = 'queued'
     ORDER BY heads.priority DESC, heads.run_at, heads.seq LIMIT %(limit)s
     FOR UPDATE OF jobs SKIP LOCKED
@@ -35,7 +36,7 @@ WITH RECURSIVE lanes AS (
         status = 'running', attempts = attempts + 1, runs = runs + 1, started_at = jobpipe.now(%(now)s),
         progress = NULL, worker = %(worker)s, token = %(token)s,
         lease_until = jobpipe.now(%(now)s) + %(lease)s::float8, is_cancelling = false
-    FROM chosen WHERE jobs.seq = chosen.seq
+    FROM chosen WHERE jobs.ctid = chosen.place
     RETURNING
         -priority AS rank, run_at, jobs.seq, id, type, queue, attempts, max_retries, deadline, created_at,
         started_at, payload::text AS payload, key, 0.0::float8 AS starts_in
