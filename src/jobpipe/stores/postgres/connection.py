@@ -87,19 +87,34 @@ class Connections:
                 raise
             return connection
 
-    @contextmanager
-    def borrowed(self) -> Iterator[Connection]:
-        """A connection for this thread alone."""
-        with self._room:
-            connection = self._next_idle() or self.open()
-            try:
-                with self.mapped_errors():
-                    yield connection
-            finally:
-                if self._is_closed or not _is_fit(connection):
-                    connection.close()
-                else:
-                    self._idle.append(connection)
+    def run(self, *steps: Step, after: Step | None = None) -> list[Result]:
+        """Do all steps in one transaction and one round trip, then what is to be done after it is committed."""
+        return self.attempt(lambda connection: _run(connection, steps, after))
+
+    def attempt(self, work: Callable[[Connection], T]) -> T:
+        """Work with a connection that nobody else uses meanwhile.
+
+        Again, if it met others in a circle and the server undid it; or if the connection was kept from before and
+        its session has ended since. All verbs may be called again.
+        """
+        for tries in range(_TRIES):
+            with self._room:
+                kept = self._next_idle()
+                connection = kept or self.open()
+                try:
+                    with self.mapped_errors():
+                        return work(connection)
+                except StoreError as error:
+                    if kept is not None and connection.closed:
+                        self._close_idle()  # Why all: what ended one session has most likely ended them all
+                    elif not isinstance(error.__cause__, pg.DeadlockDetected | pg.SerializationFailure):
+                        raise
+                finally:
+                    self._keep(connection)
+            time.sleep(random.uniform(0, 0.005 * tries))  # noqa: S311
+        raise StoreAwayError(
+            f"the store {self.address.url} is too busy: a statement met others {_TRIES} times"
+        )
 
     def _next_idle(self) -> Connection | None:
         while True:
@@ -107,27 +122,19 @@ class Connections:
                 connection = self._idle.pop()
             except IndexError:
                 return None
-            if not connection.closed and not is_readable(connection):
+            if not connection.closed and not _is_readable(connection):
                 return connection
             connection.close()  # Why: what comes unasked is the end of the session
 
-    def run(self, *steps: Step, after: Step | None = None) -> list[Result]:
-        """Do all steps in one transaction and one round trip, then what is to be done after it is committed."""
-        return self.attempt(lambda connection: _run(connection, steps, after))
+    def _keep(self, connection: Connection) -> None:
+        if self._is_closed or not _is_fit(connection):
+            connection.close()
+        else:
+            self._idle.append(connection)
 
-    def attempt(self, work: Callable[[Connection], T]) -> T:
-        """Work with a connection; again, if it met others in a circle and the server undid it."""
-        for tries in range(_TRIES):
-            try:
-                with self.borrowed() as connection:
-                    return work(connection)
-            except StoreError as error:
-                if not isinstance(error.__cause__, pg.DeadlockDetected | pg.SerializationFailure):
-                    raise
-                time.sleep(random.uniform(0, 0.005 * (tries + 1)))  # noqa: S311
-        raise StoreAwayError(
-            f"the store {self.address.url} is too busy: a statement met others {_TRIES} times"
-        )
+    def _close_idle(self) -> None:
+        while self._idle:
+            self._idle.pop().close()
 
     @contextmanager
     def mapped_errors(self) -> Iterator[None]:
@@ -152,8 +159,7 @@ class Connections:
     def close(self) -> None:
         """Close all that are idle; those in use are closed when they come back."""
         self._is_closed = True
-        while self._idle:
-            self._idle.pop().close()
+        self._close_idle()
 
 
 def _run(connection: Connection, steps: Sequence[Step], after: Step | None) -> list[Result]:
@@ -201,11 +207,11 @@ def _result(cursor: psycopg.Cursor[TupleRow]) -> Result:
     return Result(cursor.fetchall() if cursor.description else [], cursor.rowcount)
 
 
-def is_readable(connection: Connection, timeout: float = 0) -> bool:
+def _is_readable(connection: Connection) -> bool:
     """Has the server sent something that nobody asked for?"""
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
-    return bool(poll.poll(timeout * 1_000))
+    return bool(poll.poll(0))
 
 
 def _one_line(error: psycopg.Error) -> str:

@@ -117,8 +117,7 @@ class PostgresStore:
             connection.close()
 
     def check(self) -> list[str]:
-        with self._connections.borrowed() as connection:
-            return remarks(connection, self._sql, self.url)
+        return self._connections.attempt(lambda connection: remarks(connection, self._sql, self.url))
 
     def sibling(self) -> Self:
         return type(self)(self._full_url, clock=self._clock)
