@@ -90,6 +90,18 @@ def postgres_server() -> Iterator[str]:
 
 
 @contextmanager
+def postgres_database(server: str) -> Iterator[str]:
+    """The URL of a database that nobody else has."""
+    name = f"test_{secrets.token_hex(6)}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+        try:
+            yield server.replace("/postgres?", f"/{name}?")
+        finally:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@contextmanager
 def postgres_schema(server: str) -> Iterator[str]:
     """The URL of a store in a schema that nobody else has."""
     schema = f"test_{secrets.token_hex(6)}"

@@ -9,7 +9,7 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
@@ -45,6 +45,7 @@ from rate_envelope_queue.core.lifecycle import TRANSITIONS, QueueState
 
 from .commands import command_names, commands_reference
 from .console import commands_of, file_of, is_shown, terminal
+from .servers import postgres_database
 
 ROOT = Path(__file__).parent.parent
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
@@ -85,6 +86,19 @@ def snippets_of(page: Path) -> list[Snippet]:
     ]
 
 
+@pytest.fixture
+def database(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What DATABASE_URL leads to, for a page that asks for it."""
+    page: Path = request.getfixturevalue("page")
+    if "DATABASE_URL" not in page.read_text(encoding="utf-8"):
+        yield
+        return
+    with postgres_database(request.getfixturevalue("postgres")) as url:
+        monkeypatch.setenv("DATABASE_URL", url)
+        yield
+
+
+@pytest.mark.usefixtures("database")
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_snippets_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The Python of a page runs from top to bottom, in one namespace."""
@@ -107,6 +121,7 @@ def leave_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.timeout(180)  # Why longer: a page starts a process for each command
+@pytest.mark.usefixtures("database")
 @pytest.mark.parametrize("page", SERVICE_PAGES, ids=name_of)
 def test_console_blocks_print_what_they_show(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

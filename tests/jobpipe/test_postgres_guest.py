@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Iterator
 
 import psycopg
 import pytest
+import sqlalchemy
 from psycopg.conninfo import make_conninfo
 from psycopg.rows import dict_row
+from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.orm import Session
 
 from jobpipe import BadInputError, JobConflictError, Jobpipe, JobStatus, QueueFullError
 from jobpipe.stores.postgres import PostgresStore
@@ -104,25 +108,42 @@ def test_preferences_of_the_connection_do_not_matter(pipe: Jobpipe, postgres: st
     assert (job.payload, job.deadline) == ({"x": [1]}, 2.5)
 
 
-def test_wrappers_are_taken_off(pipe: Jobpipe, postgres: str) -> None:
-    """As SQLAlchemy (`conn`, `conn.connection`) and Django (`django.db.connection`) have them."""
+def test_connection_of_sqlalchemy_will_do(pipe: Jobpipe, postgres: str) -> None:
+    engine = sqlalchemy.create_engine(postgres.replace("postgresql://", "postgresql+psycopg://"))
+    with engine.begin() as connection:
+        pipe.enqueue_sync("echo", 1, id="a", connection=connection)
+        pipe.enqueue_sync("echo", 1, id="b", connection=connection.connection)
+    with engine.connect() as connection:
+        pipe.enqueue_sync("echo", 1, id="c", connection=connection)
+        connection.rollback()
+    with Session(engine) as session:
+        pipe.enqueue_sync("echo", 1, id="d", connection=session.connection())
+        session.commit()
+    engine.dispose()
+    assert ids(pipe) == ["a", "b", "d"]
 
-    class Pooled:
-        driver_connection: object = None
 
-    class Wrapper:
-        connection: object = None
+def test_connection_of_asynchronous_sqlalchemy_will_do(pipe: Jobpipe, postgres: str) -> None:
+    async def scenario() -> None:
+        engine = create_async_engine(postgres.replace("postgresql://", "postgresql+psycopg://"))
+        async with engine.begin() as connection:
+            raw = await connection.get_raw_connection()
+            await pipe.enqueue("echo", 1, id="a", connection=raw.driver_connection)
+        async with engine.connect() as connection:
+            raw = await connection.get_raw_connection()
+            await pipe.enqueue("echo", 1, id="b", connection=raw.driver_connection)
+        await engine.dispose()
 
-    with psycopg.connect(postgres) as connection:
-        pooled, django, sqlalchemy = Pooled(), Wrapper(), Wrapper()
-        pooled.driver_connection, django.connection, sqlalchemy.connection = connection, connection, pooled
-        for id, each in (("a", pooled), ("b", django), ("c", sqlalchemy)):
-            pipe.enqueue_sync("echo", 1, id=id, connection=each)
-    assert ids(pipe) == ["a", "b", "c"]
-    for foreign in (Wrapper(), object(), "postgresql://", None.__class__):
-        with pytest.raises(BadInputError) as caught:
-            pipe.store.insert_in(foreign, [new_job("x")])
-        assert caught.value.field == "connection"
+    asyncio.run(scenario())
+    assert ids(pipe) == ["a"]
+
+
+@pytest.mark.parametrize("foreign", [object(), "postgresql://", 7, sqlite3])
+def test_what_is_no_connection_of_psycopg_is_refused(pipe: Jobpipe, foreign: object) -> None:
+    with pytest.raises(BadInputError) as caught:
+        pipe.store.insert_in(foreign, [new_job("x")])
+    assert caught.value.field == "connection"
+    assert ids(pipe) == []
 
 
 def test_connection_to_another_store_is_refused_and_stays_usable(pipe: Jobpipe, postgres: str) -> None:
