@@ -57,7 +57,7 @@ def machine_has_a_server(postgres: str) -> None:
 TestPostgresMachine = PostgresMachine.TestCase
 # Why no shrinking: every step is a transaction, and shrinking takes minutes; turn it on to study a failure.
 TestPostgresMachine.settings = settings(
-    max_examples=30,
+    max_examples=12,
     stateful_step_count=40,
     deadline=None,
     phases=[Phase.reuse, Phase.generate],

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import psycopg
 from psycopg import errors as pg
-from psycopg.pq import TransactionStatus
+from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import TupleRow
 
 from ...errors import StoreAwayError, StoreError, StoreRefusedError
@@ -192,6 +192,9 @@ def results_of(connection: Connection, steps: Sequence[Step]) -> list[Result]:
 def _is_fit(connection: Connection) -> bool:
     """Can it be used again? What a failure left open is undone."""
     try:
+        # Why: psycopg may leave replies behind when a step fails, and would wait for ever for the next one.
+        if connection.pgconn.pipeline_status is not PipelineStatus.OFF:
+            return False
         if connection.info.transaction_status is not TransactionStatus.IDLE:
             connection.rollback()
         return connection.info.transaction_status is TransactionStatus.IDLE
