@@ -228,9 +228,7 @@ def test_it_is_served_by_uvicorn_under_a_root_path(pipe: Jobpipe) -> None:
     """Behind a proxy that takes a prefix off: uvicorn puts it back."""
 
     async def main() -> None:
-        listener = socket.socket()
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
+        listener = socket.create_server(("127.0.0.1", 0))
         config = uvicorn.Config(pipe.asgi(), root_path="/queue", log_config=None)
         server = uvicorn.Server(config)
         serving = asyncio.create_task(server._serve([listener]))
@@ -240,6 +238,28 @@ def test_it_is_served_by_uvicorn_under_a_root_path(pipe: Jobpipe) -> None:
             assert (await call.get("/openapi.json")).json()["servers"] == [{"url": "/queue"}]
         server.should_exit = True
         await serving
+
+    run(main())
+
+
+def test_an_open_stream_does_not_hold_up_the_stop_for_longer_than_the_server_allows(pipe: Jobpipe) -> None:
+    """uvicorn cancels it then; the workers are stopped after that."""
+
+    async def main() -> None:
+        listener = socket.create_server(("127.0.0.1", 0))
+        config = uvicorn.Config(in_starlette(pipe), log_config=None, timeout_graceful_shutdown=0)
+        server = uvicorn.Server(config)
+        serving = asyncio.create_task(server._serve([listener]))
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/queue/v1/events"
+        async with httpx.AsyncClient() as client, client.stream("GET", url) as stream:
+            lines = stream.aiter_lines()
+            assert await anext(lines) == ": connected"
+            server.should_exit = True
+            await serving
+            with contextlib.suppress(httpx.RemoteProtocolError):
+                assert [line async for line in lines if line] == []
+        assert pipe.service is not None
+        assert pipe.service.is_ended
 
     run(main())
 
