@@ -126,6 +126,7 @@ class Events:
         client = _Client()
         try:
             read_query(scope["query_string"], NoQuery)
+            ends = self._site.ending
             asked = _last_event_id(scope)
             if len(self._clients) >= MOST_CLIENTS:
                 raise problems.TooManyStreamsError(
@@ -141,7 +142,7 @@ class Events:
         except BaseException:
             self._leave(client)
             raise
-        await self._stream(client, scope, receive, send)
+        await self._stream(client, ends, scope, receive, send)
 
     async def _begin(self, client: _Client, asked: int | None) -> None:
         """Have the feed subscribed to, and find out what the client has seen."""
@@ -153,7 +154,9 @@ class Events:
         # Why from 0: a number that is not there yet is that of a store that is gone; all of this one is new.
         client.after = last if asked is None else asked if asked <= last else 0
 
-    async def _stream(self, client: _Client, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _stream(
+        self, client: _Client, ends: asyncio.Event, scope: Scope, receive: Receive, send: Send
+    ) -> None:
         try:
             await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
             if scope["method"] == "HEAD":
@@ -161,7 +164,7 @@ class Events:
                 return
             client.writer = asyncio.create_task(self._write(client, send))
             gone = asyncio.create_task(_until_gone(receive))
-            ending = asyncio.create_task(self._site.ending.wait())
+            ending = asyncio.create_task(ends.wait())
             watched = [client.writer, gone, ending]
             try:
                 await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)

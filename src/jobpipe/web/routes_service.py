@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 from starlette.requests import Request
@@ -12,6 +12,7 @@ from ..errors import StoreError
 from ..views import Stats
 from .call import Call, json_response
 from .metrics import MEDIA_TYPE, MetricsPage
+from .place import root_of
 from .problems import NotReadyError
 from .site import Site
 
@@ -28,7 +29,7 @@ class ServiceRoutes:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._metrics = MetricsPage(site)
-        self.openapi = b"{}"
+        self.openapi: dict[str, Any] = {}
         """The document, once the whole table is known."""
 
     def calls(self) -> list[Call]:
@@ -110,5 +111,6 @@ class ServiceRoutes:
     async def metrics(self, _: Request) -> Response:
         return Response(await self._metrics.render(), media_type=MEDIA_TYPE)
 
-    async def document(self, _: Request) -> Response:
-        return Response(self.openapi, media_type="application/json")
+    async def document(self, request: Request) -> Response:
+        root = root_of(request.scope)
+        return json_response({**self.openapi, "servers": [{"url": root}]} if root else self.openapi)
