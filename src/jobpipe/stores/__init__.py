@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 _BUILT_IN = {
     "memory": ("jobpipe.stores.memory", "open_memory"),
     "sqlite": ("jobpipe.stores.sqlite", "open_sqlite"),
+    "redis": ("jobpipe.stores.redis", "open_redis"),
+    "rediss": ("jobpipe.stores.redis", "open_redis"),
+    "unix": ("jobpipe.stores.redis", "open_redis"),
+    "redis+unix": ("jobpipe.stores.redis", "open_redis"),
 }
 """Scheme → where its opener is. Why not imported here: each needs a driver that another does without."""
 GROUP = "jobpipe.stores"

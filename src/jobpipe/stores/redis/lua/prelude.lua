@@ -1,0 +1,372 @@
+-- What every script begins with: the keys, the time, and the one way in which a job changes.
+-- Nothing is written before flush(), so that a script which fails on its way leaves no trace.
+-- Above this stand, made by scripts.py: the places of a record's fields (SEQ, ID, ...), the table NEXT of
+-- legal moves, FINISHED, and the constants in capitals.
+
+local P = KEYS[1] .. ':'
+local now = tonumber(ARGV[1])
+if not now then
+  local time = redis.call('TIME')
+  now = (time[1] * 1e6 + time[2]) / 1e6
+end
+local told = ARGV[2] and cmsgpack.unpack(ARGV[2])
+
+local AT_ONCE = 1000 -- arguments of one command: Lua's stack has an end
+local LONG = 512 -- bytes: a longer text does not stand in the record, but by itself
+
+local jobs = {} -- seq -> record: all that were read or made
+local changed, is_changed = {}, {} -- seqs of the records to be written
+local fresh = {} -- id, seq, id, seq, ...: of new jobs
+local adds, drops = {}, {} -- key of a sorted set -> arguments of ZADD, of ZREM
+local counts, totals, waiting = {}, {}, {} -- field -> by how much it changes
+local lanes = {} -- key of a lane's sorted set that changed -> {key of the set that names the lanes, its name}
+local parkings = {} -- key of a sorted set of parked jobs that changed -> {type, key of the gate, queue}
+local left = {} -- name of a gate that a job has left -> {type, key}
+local texts = {} -- name -> long text to be written, or false to be deleted
+local events = {} -- id, type, queue, status, attempts, id, ...
+local has_news = false
+
+local function many(command, key, args)
+  for first = 1, #args, AT_ONCE do
+    redis.call(command, key, unpack(args, first, math.min(first + AT_ONCE - 1, #args)))
+  end
+end
+
+local function fetch(key, fields)
+  local found = {}
+  for first = 1, #fields, AT_ONCE do
+    local some = redis.call('HMGET', key, unpack(fields, first, math.min(first + AT_ONCE - 1, #fields)))
+    for n = 1, #some do found[first + n - 1] = some[n] end
+  end
+  return found
+end
+
+-- Read the records that are not there yet. One that cannot be read, which only somebody else can have put
+-- there, counts as none.
+local function load(seqs)
+  local missing = {}
+  for _, seq in ipairs(seqs) do
+    if seq and not jobs[seq] then missing[#missing + 1] = seq end
+  end
+  for n, packed in ipairs(fetch(P .. 'jobs', missing)) do
+    if packed then
+      local is_read, job = pcall(cmsgpack.unpack, packed)
+      if is_read and type(job) == 'table' and job[SEQ] == missing[n] then jobs[missing[n]] = job end
+    end
+  end
+end
+
+-- The records of ids, in their order; false for an unknown one.
+local function load_ids(ids)
+  local seqs = fetch(P .. 'ids', ids)
+  load(seqs)
+  local found = {}
+  for n = 1, #ids do found[n] = seqs[n] and jobs[seqs[n]] or false end
+  return found
+end
+
+local function touch(job)
+  if not is_changed[job[SEQ]] then
+    is_changed[job[SEQ]] = true
+    changed[#changed + 1] = job[SEQ]
+  end
+end
+
+local function add(key, score, member)
+  local args = adds[key]
+  if not args then
+    args = {}
+    adds[key] = args
+  end
+  args[#args + 1] = score
+  args[#args + 1] = member
+end
+
+local function drop(key, member)
+  local args = drops[key]
+  if not args then
+    args = {}
+    drops[key] = args
+  end
+  args[#args + 1] = member
+end
+
+local function text(job, field)
+  local value = job[field]
+  if value ~= true then return value end
+  local name = job[SEQ] .. ':' .. field
+  return texts[name] or redis.call('HGET', P .. 'texts', name) or ''
+end
+
+local function stow(job, field, value)
+  local name = job[SEQ] .. ':' .. field
+  if #value > LONG then
+    texts[name] = value
+    job[field] = true
+  else
+    if job[field] == true then texts[name] = false end
+    job[field] = value
+  end
+end
+
+local function tally(job, status, change)
+  local field = job[QUEUE] .. '/' .. job[TYPE] .. '/' .. status
+  counts[field] = (counts[field] or 0) + change
+  if change > 0 then totals[field] = (totals[field] or 0) + change end
+  if status == 'queued' or status == 'scheduled' then
+    waiting[job[QUEUE]] = (waiting[job[QUEUE]] or 0) + change
+  end
+end
+
+-- The sorted set of a job's lane, by run_at: 'ready' for those that may be claimed, 'held' for those that are parked.
+local function lane_of(job, kind)
+  local lane = job[PRIORITY] .. '/' .. job[QUEUE]
+  local key = P .. kind .. ':' .. job[TYPE] .. '/' .. lane
+  lanes[key] = { P .. kind .. '-lanes:' .. job[TYPE], lane }
+  return key
+end
+
+-- Where a job is parked before its gate, and its name there, which sorts as claims do.
+local function parking_of(job)
+  local gate = string.sub(job[GATE], 2)
+  local key = P .. 'parked:' .. job[TYPE] .. '/' .. job[QUEUE] .. '/' .. gate
+  parkings[key] = { job[TYPE], gate, job[QUEUE] }
+  return key, struct.pack('>I2d', 1000 - job[PRIORITY], math.max(job[RUN_AT], 0)) .. job[SEQ]
+end
+
+local function leave_queue(job)
+  if job[GATE] == '' then
+    drop(lane_of(job, 'ready'), job[SEQ])
+  else
+    drop(lane_of(job, 'held'), job[SEQ])
+    drop(parking_of(job))
+    job[GATE] = ''
+  end
+end
+
+local function leave_gate(job)
+  if job[GATE] ~= '' then
+    local name = job[TYPE] .. '/' .. string.sub(job[GATE], 2)
+    drop(P .. 'holders:' .. name, job[ID])
+    left[name] = { job[TYPE], string.sub(job[GATE], 2) }
+    job[GATE] = ''
+  end
+end
+
+local function leave(job)
+  local status, seq = job[STATUS], job[SEQ]
+  drop(P .. 'status:' .. status, seq)
+  tally(job, status, -1)
+  if status == 'queued' then
+    leave_queue(job)
+  elseif status == 'scheduled' then
+    drop(P .. 'due', seq)
+  elseif status == 'running' then
+    drop(P .. 'leases', seq)
+    leave_gate(job)
+    job[IS_CANCELLING] = 0
+  else
+    drop(P .. 'finished', seq)
+  end
+end
+
+local function enter(job)
+  local status, seq = job[STATUS], job[SEQ]
+  add(P .. 'status:' .. status, seq, seq)
+  tally(job, status, 1)
+  if status == 'queued' then
+    add(lane_of(job, 'ready'), job[RUN_AT], seq)
+  elseif status == 'scheduled' then
+    add(P .. 'due', job[RUN_AT], seq)
+  elseif FINISHED[status] then
+    add(P .. 'finished', job[FINISHED_AT], seq)
+  end
+  for _, value in ipairs({ job[ID], job[TYPE], job[QUEUE], status, job[ATTEMPTS] }) do
+    events[#events + 1] = value
+  end
+  touch(job)
+end
+
+-- The only way in which a status changes. Who makes it `running` adds the lease.
+local function shift(job, move)
+  local status = NEXT[job[STATUS]][move]
+  assert(status, 'the transition table knows no ' .. move .. ' of a job that is ' .. job[STATUS])
+  leave(job)
+  job[STATUS] = status
+  if FINISHED[status] then job[FINISHED_AT] = now end
+  enter(job)
+end
+
+local function flush_texts()
+  local set, del = {}, {}
+  for name, value in pairs(texts) do
+    if value then
+      set[#set + 1] = name
+      set[#set + 1] = value
+    else
+      del[#del + 1] = name
+    end
+  end
+  many('HDEL', P .. 'texts', del)
+  many('HSET', P .. 'texts', set)
+end
+
+local function flush_lanes()
+  for key, lane in pairs(lanes) do
+    local command = redis.call('EXISTS', key) == 1 and 'SADD' or 'SREM'
+    redis.call(command, lane[1], lane[2])
+  end
+end
+
+local function flush_gates()
+  for parked, place in pairs(parkings) do
+    local type, gate, queue = unpack(place)
+    local queues = P .. 'parking:' .. type .. '/' .. gate
+    redis.call(redis.call('EXISTS', parked) == 1 and 'SADD' or 'SREM', queues, queue)
+    if redis.call('EXISTS', queues) == 0 then redis.call('ZREM', P .. 'opening:' .. type, gate) end
+  end
+  for name, place in pairs(left) do
+    local type, gate = unpack(place)
+    if redis.call('EXISTS', P .. 'holders:' .. name) == 0 and not redis.call('ZSCORE', P .. 'pace:' .. type, gate) then
+      redis.call('ZREM', P .. 'gates:' .. type, gate)
+    end
+    redis.call('ZADD', P .. 'opening:' .. type, 'XX', now, gate)
+  end
+end
+
+local function flush_events()
+  if #events > 0 then
+    local last = redis.call('INCRBY', P .. 'event', #events / 5)
+    redis.call(
+      'XADD', P .. 'events', 'MINID', '~', string.format('%.0f', math.max(last - KEPT_EVENTS, 0)),
+      string.format('%.0f-0', last), 'count', #events / 5, 'events', cmsgpack.pack(events)
+    )
+    has_news = true
+  end
+end
+
+local function increase(key, changes)
+  for field, change in pairs(changes) do
+    if change ~= 0 then redis.call('HINCRBY', key, field, change) end
+  end
+end
+
+-- Write all that has changed, and tell who watches.
+local function flush()
+  -- Why: a server without memory to spare lets a script go on that has begun to write. Jobs that it has must be
+  -- able to run and to end; those that ask for more (insert, adopt) have been refused before.
+  redis.call('DEL', P .. 'nothing')
+  for key, args in pairs(drops) do many('ZREM', key, args) end
+  for key, args in pairs(adds) do many('ZADD', key, args) end
+  local written = {}
+  for _, seq in ipairs(changed) do
+    written[#written + 1] = seq
+    written[#written + 1] = cmsgpack.pack(jobs[seq])
+  end
+  many('HSET', P .. 'jobs', written)
+  if #fresh > 0 then
+    redis.call('INCRBY', P .. 'seq', #fresh / 2)
+    many('HSET', P .. 'ids', fresh)
+  end
+  flush_texts()
+  increase(P .. 'counts', counts)
+  increase(P .. 'totals', totals)
+  increase(P .. 'waiting', waiting)
+  flush_lanes()
+  flush_gates()
+  flush_events()
+  if has_news then redis.call('PUBLISH', P .. 'news', '') end
+  changed, is_changed, fresh, adds, drops, texts = {}, {}, {}, {}, {}, {}
+  counts, totals, waiting, events, has_news = {}, {}, {}, {}, false
+  lanes, parkings, left = {}, {}, {}
+end
+
+-- Delete jobs for good; what is named there but does not exist is only struck off.
+local function forget_all(seqs, named_in)
+  local ids = {}
+  for _, seq in ipairs(seqs) do
+    local job = jobs[seq]
+    if job then
+      leave(job)
+      ids[#ids + 1] = job[ID]
+      for field = PAYLOAD, HISTORY do
+        if job[field] == true then texts[seq .. ':' .. field] = false end
+      end
+    else
+      drop(named_in, seq)
+    end
+  end
+  flush()
+  many('HDEL', P .. 'jobs', seqs)
+  many('HDEL', P .. 'ids', ids)
+end
+
+-- Queue what is due by now: the first of it, if it is very much.
+local function come_due()
+  local seqs = redis.call('ZRANGEBYSCORE', P .. 'due', '-inf', now, 'LIMIT', 0, MOST_DUE)
+  if #seqs > 0 then
+    load(seqs)
+    for _, seq in ipairs(seqs) do
+      if jobs[seq] then shift(jobs[seq], 'come due') else drop(P .. 'due', seq) end
+    end
+    flush()
+  end
+end
+
+-- A list of packed values as one packed list.
+local function packed_list(values)
+  local size = #values
+  local head = string.char(
+    0xdd, math.floor(size / 2 ^ 24), math.floor(size / 2 ^ 16) % 256, math.floor(size / 2 ^ 8) % 256, size % 256
+  )
+  return head .. table.concat(values)
+end
+
+-- The record with its long texts in it, packed.
+local function packed_whole(job, first, last)
+  local whole = job
+  for field = first, last do
+    if job[field] == true then
+      if whole == job then whole = { unpack(job) } end
+      whole[field] = text(job, field)
+    end
+  end
+  return cmsgpack.pack(whole)
+end
+
+-- Does the lease of this token hold the job?
+local function is_held(job, token)
+  return job and job[STATUS] == 'running' and job[TOKEN] == token
+end
+
+-- Add the run that ends to the history: a line of JSON each.
+local function remember(job, error)
+  local line = string.format(
+    '{"number":%d,"began_at":%.17g,"ended_at":%.17g,"worker":%s,"error":%s}',
+    job[RUNS], job[STARTED_AT], now, cjson.encode(job[WORKER]), error == '' and 'null' or error
+  )
+  local history = text(job, HISTORY)
+  local _, breaks = string.gsub(history, '\n', '')
+  if history ~= '' then line = history .. '\n' .. line end
+  if breaks + 2 > KEPT_HISTORY then line = string.match(line, '\n(.*)') end
+  stow(job, HISTORY, line)
+end
+
+-- What every end of a run has in common; a request to cancel wins over what it came to.
+local function end_run(job, move, error, progress, result, delay)
+  local is_asked = job[IS_CANCELLING] == 1
+  local final = is_asked and 'cancel' or move
+  if move == 'snooze' or move == 'release' then
+    job[ATTEMPTS] = job[ATTEMPTS] - 1
+    job[RUNS] = job[RUNS] - 1
+  else
+    local tells = move == 'fail' or move == 'retry' or move == 'rescue' or (move == 'cancel' and not is_asked)
+    error = tells and error or ''
+    stow(job, ERROR, error)
+    remember(job, error)
+  end
+  if progress ~= '' then job[PROGRESS] = progress end
+  if final == 'succeed' then stow(job, RESULT, result) end
+  if final == 'retry' or final == 'snooze' then job[RUN_AT] = now + delay end
+  shift(job, final)
+end
