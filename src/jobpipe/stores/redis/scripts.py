@@ -13,7 +13,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from ...job import FINISHED, KEPT_HISTORY, TRANSITIONS
+from ...job import FINISHED, KEPT_HISTORY, TRANSITIONS, WAITING, JobStatus
 from ..limits import INSURANCE, LEAD, MOST_PASSED_OVER
 from .records import Record
 
@@ -50,6 +50,10 @@ def _read(name: str) -> str:
     return (HERE / f"{name}.lua").read_text(encoding="utf-8")
 
 
+def _set_of(statuses: frozenset[JobStatus]) -> str:
+    return f"{{ {', '.join(f'{status} = true' for status in sorted(statuses))} }}"
+
+
 @cache
 def _definitions() -> str:
     """What the scripts share with Python."""
@@ -61,7 +65,7 @@ def _definitions() -> str:
     lines = [
         f"local {', '.join(fields)} = {', '.join(str(place) for place in range(1, len(fields) + 1))}",
         f"local NEXT = {{ {', '.join(moves)} }}",
-        f"local FINISHED = {{ {', '.join(f'{status} = true' for status in sorted(FINISHED))} }}",
+        f"local FINISHED, WAITING = {_set_of(FINISHED)}, {_set_of(WAITING)}",
         f"local KEPT_HISTORY, KEPT_EVENTS, MOST_DUE = {KEPT_HISTORY}, {KEPT_EVENTS}, {MOST_DUE}",
         f"local LEAD, INSURANCE, MOST_PASSED_OVER = {LEAD!r}, {INSURANCE!r}, {MOST_PASSED_OVER}",
     ]

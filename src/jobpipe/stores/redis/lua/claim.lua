@@ -106,9 +106,11 @@ local function claim_all()
   end
   if passed_over == MOST_PASSED_OVER then wait(0) end
   keep_pace()
-  local packed = {}
-  for n, job in ipairs(claimed) do packed[n] = packed_whole(job, PAYLOAD, PAYLOAD) end
   if next(drops) then flush() end
+  local packed = {}
+  for n, job in ipairs(claimed) do
+    packed[n] = job[PAYLOAD] == true and packed_whole(job, PAYLOAD, PAYLOAD) or stored[job[SEQ]]
+  end
   for type, args in pairs(closing) do
     for first = 1, #args, AT_ONCE do
       redis.call('ZADD', P .. 'opening:' .. type, 'LT', unpack(args, first, math.min(first + AT_ONCE - 1, #args)))

@@ -4,7 +4,7 @@ local limit, after = unpack(told)
 local seqs = {}
 for _, status in ipairs({ 'queued', 'scheduled' }) do
   local from = string.format('(%.0f', after)
-  for _, seq in ipairs(redis.call('ZRANGEBYSCORE', P .. 'status:' .. status, from, '+inf', 'LIMIT', 0, limit)) do
+  for _, seq in ipairs(redis.call('ZRANGEBYSCORE', OF_STATUS[status], from, '+inf', 'LIMIT', 0, limit)) do
     seqs[#seqs + 1] = seq
   end
 end

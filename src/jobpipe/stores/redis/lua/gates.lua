@@ -40,9 +40,9 @@ end
 
 -- Move a queued job from its lane to before its gate.
 local function park(job, gate)
-  drop(lane_of(job, 'ready'), job[SEQ])
+  drop(change(lane_of(job), 'ready'), job[SEQ])
   job[GATE] = '=' .. gate.key
-  add(lane_of(job, 'held'), job[RUN_AT], job[SEQ])
+  add(change(lane_of(job), 'held'), job[RUN_AT], job[SEQ])
   local key, name = parking_of(job)
   add(key, 0, name)
   touch(job)
@@ -58,7 +58,7 @@ local function let_out(type, queue, key, most)
     local job = jobs[seq]
     if job and job[STATUS] == 'queued' and job[GATE] ~= '' then
       leave_queue(job)
-      add(lane_of(job, 'ready'), job[RUN_AT], seq)
+      add(change(lane_of(job), 'ready'), job[RUN_AT], seq)
       touch(job)
     end
   end

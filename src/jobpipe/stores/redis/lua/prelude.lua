@@ -11,6 +11,9 @@ if not now then
 end
 local told = ARGV[2] and cmsgpack.unpack(ARGV[2])
 
+local OF_STATUS = {} -- status -> key of the jobs that have it, in the order of insertion; not of those that run
+for status in pairs(NEXT) do OF_STATUS[status] = P .. 'status:' .. status end
+
 local AT_ONCE = 1000 -- arguments of one command: Lua's stack has an end
 local LONG = 512 -- bytes: a longer text does not stand in the record, but by itself
 
@@ -18,12 +21,14 @@ local jobs = {} -- seq -> record: all that were read or made
 local changed, is_changed = {}, {} -- seqs of the records to be written
 local fresh = {} -- id, seq, id, seq, ...: of new jobs
 local adds, drops = {}, {} -- key of a sorted set -> arguments of ZADD, of ZREM
-local counts, totals, waiting = {}, {}, {} -- field -> by how much it changes
-local lanes = {} -- key of a lane's sorted set that changed -> {key of the set that names the lanes, its name}
+local stored = {} -- seq -> the record as flush() has written it
+local lanes = {} -- name -> lane: all that a job was in
+local waiting = {} -- queue -> by how much the jobs that wait there change
 local parkings = {} -- key of a sorted set of parked jobs that changed -> {type, key of the gate, queue}
 local left = {} -- name of a gate that a job has left -> {type, key}
 local texts = {} -- name -> long text to be written, or false to be deleted
-local events = {} -- id, type, queue, status, attempts, id, ...
+local events, event_count = {}, 0 -- id, type, queue, status, attempts, id, ...
+local scores = {} -- number -> as text, for those that come again and again
 local has_news = false
 
 local function many(command, key, args)
@@ -78,8 +83,13 @@ local function add(key, score, member)
     args = {}
     adds[key] = args
   end
-  args[#args + 1] = score
-  args[#args + 1] = member
+  local size = #args
+  if type(score) == 'number' then
+    scores[score] = scores[score] or string.format('%.17g', score)
+    score = scores[score]
+  end
+  args[size + 1] = score
+  args[size + 2] = member
 end
 
 local function drop(key, member)
@@ -99,31 +109,41 @@ local function text(job, field)
 end
 
 local function stow(job, field, value)
-  local name = job[SEQ] .. ':' .. field
   if #value > LONG then
-    texts[name] = value
+    texts[job[SEQ] .. ':' .. field] = value
     job[field] = true
   else
-    if job[field] == true then texts[name] = false end
+    if job[field] == true then texts[job[SEQ] .. ':' .. field] = false end
     job[field] = value
   end
 end
 
-local function tally(job, status, change)
-  local field = job[QUEUE] .. '/' .. job[TYPE] .. '/' .. status
-  counts[field] = (counts[field] or 0) + change
-  if change > 0 then totals[field] = (totals[field] or 0) + change end
-  if status == 'queued' or status == 'scheduled' then
-    waiting[job[QUEUE]] = (waiting[job[QUEUE]] or 0) + change
+-- The jobs of a type, queue and priority. `ready` and `held` are the keys of those that may be claimed and those that are
+-- parked, sorted by run_at; counts and totals are what changes of how many have, and ever had, each status.
+local function lane_of(job)
+  local name = job[PRIORITY] .. '/' .. job[QUEUE]
+  local whole = job[TYPE] .. '/' .. name
+  local lane = lanes[whole]
+  if not lane then
+    lane = {
+      type = job[TYPE], queue = job[QUEUE], name = name, counts = {}, totals = {}, changed = {},
+      ready = P .. 'ready:' .. whole, held = P .. 'held:' .. whole,
+    }
+    lanes[whole] = lane
   end
+  return lane
 end
 
--- The sorted set of a job's lane, by run_at: 'ready' for those that may be claimed, 'held' for those that are parked.
-local function lane_of(job, kind)
-  local lane = job[PRIORITY] .. '/' .. job[QUEUE]
-  local key = P .. kind .. ':' .. job[TYPE] .. '/' .. lane
-  lanes[key] = { P .. kind .. '-lanes:' .. job[TYPE], lane }
-  return key
+local function tally(lane, status, change)
+  lane.counts[status] = (lane.counts[status] or 0) + change
+  if change > 0 then lane.totals[status] = (lane.totals[status] or 0) + change end
+  if WAITING[status] then waiting[lane.queue] = (waiting[lane.queue] or 0) + change end
+end
+
+-- The key of the jobs of the lane that are ready, or held; it is about to change.
+local function change(lane, kind)
+  lane.changed[kind] = true
+  return lane[kind]
 end
 
 -- Where a job is parked before its gate, and its name there, which sorts as claims do.
@@ -136,9 +156,9 @@ end
 
 local function leave_queue(job)
   if job[GATE] == '' then
-    drop(lane_of(job, 'ready'), job[SEQ])
+    drop(change(lane_of(job), 'ready'), job[SEQ])
   else
-    drop(lane_of(job, 'held'), job[SEQ])
+    drop(change(lane_of(job), 'held'), job[SEQ])
     drop(parking_of(job))
     job[GATE] = ''
   end
@@ -155,42 +175,46 @@ end
 
 local function leave(job)
   local status, seq = job[STATUS], job[SEQ]
-  drop(P .. 'status:' .. status, seq)
-  tally(job, status, -1)
+  tally(lane_of(job), status, -1)
+  if status == 'running' then -- the leases name them all
+    drop(P .. 'leases', seq)
+    leave_gate(job)
+    job[IS_CANCELLING] = 0
+    return
+  end
+  drop(OF_STATUS[status], seq)
   if status == 'queued' then
     leave_queue(job)
   elseif status == 'scheduled' then
     drop(P .. 'due', seq)
-  elseif status == 'running' then
-    drop(P .. 'leases', seq)
-    leave_gate(job)
-    job[IS_CANCELLING] = 0
   else
     drop(P .. 'finished', seq)
   end
 end
 
+-- Who enters a job as `running` adds its lease.
 local function enter(job)
-  local status, seq = job[STATUS], job[SEQ]
-  add(P .. 'status:' .. status, seq, seq)
-  tally(job, status, 1)
+  local status, seq, lane = job[STATUS], job[SEQ], lane_of(job)
+  tally(lane, status, 1)
+  if status ~= 'running' then add(OF_STATUS[status], seq, seq) end
   if status == 'queued' then
-    add(lane_of(job, 'ready'), job[RUN_AT], seq)
+    add(change(lane, 'ready'), job[RUN_AT], seq)
   elseif status == 'scheduled' then
     add(P .. 'due', job[RUN_AT], seq)
   elseif FINISHED[status] then
     add(P .. 'finished', job[FINISHED_AT], seq)
   end
-  for _, value in ipairs({ job[ID], job[TYPE], job[QUEUE], status, job[ATTEMPTS] }) do
-    events[#events + 1] = value
-  end
+  local n = event_count * 5
+  events[n + 1], events[n + 2], events[n + 3], events[n + 4], events[n + 5] =
+    job[ID], job[TYPE], job[QUEUE], status, job[ATTEMPTS]
+  event_count = event_count + 1
   touch(job)
 end
 
--- The only way in which a status changes. Who makes it `running` adds the lease.
+-- The only way in which a status changes.
 local function shift(job, move)
   local status = NEXT[job[STATUS]][move]
-  assert(status, 'the transition table knows no ' .. move .. ' of a job that is ' .. job[STATUS])
+  if not status then error('the transition table knows no ' .. move .. ' of a job that is ' .. job[STATUS]) end
   leave(job)
   job[STATUS] = status
   if FINISHED[status] then job[FINISHED_AT] = now end
@@ -211,11 +235,23 @@ local function flush_texts()
   many('HSET', P .. 'texts', set)
 end
 
-local function flush_lanes()
-  for key, lane in pairs(lanes) do
-    local command = redis.call('EXISTS', key) == 1 and 'SADD' or 'SREM'
-    redis.call(command, lane[1], lane[2])
+local function increase(key, prefix, changes)
+  for name, by in pairs(changes) do
+    if by ~= 0 then redis.call('HINCRBY', key, prefix .. name, by) end
   end
+end
+
+local function flush_lanes()
+  for _, lane in pairs(lanes) do
+    local prefix = lane.queue .. '/' .. lane.type .. '/'
+    increase(P .. 'counts', prefix, lane.counts)
+    increase(P .. 'totals', prefix, lane.totals)
+    for kind in pairs(lane.changed) do
+      local command = redis.call('EXISTS', lane[kind]) == 1 and 'SADD' or 'SREM'
+      redis.call(command, P .. kind .. '-lanes:' .. lane.type, lane.name)
+    end
+  end
+  increase(P .. 'waiting', '', waiting)
 end
 
 local function flush_gates()
@@ -235,19 +271,13 @@ local function flush_gates()
 end
 
 local function flush_events()
-  if #events > 0 then
-    local last = redis.call('INCRBY', P .. 'event', #events / 5)
+  if event_count > 0 then
+    local last = redis.call('INCRBY', P .. 'event', event_count)
     redis.call(
       'XADD', P .. 'events', 'MINID', '~', string.format('%.0f', math.max(last - KEPT_EVENTS, 0)),
-      string.format('%.0f-0', last), 'count', #events / 5, 'events', cmsgpack.pack(events)
+      string.format('%.0f-0', last), 'count', event_count, 'events', cmsgpack.pack(events)
     )
     has_news = true
-  end
-end
-
-local function increase(key, changes)
-  for field, change in pairs(changes) do
-    if change ~= 0 then redis.call('HINCRBY', key, field, change) end
   end
 end
 
@@ -260,8 +290,9 @@ local function flush()
   for key, args in pairs(adds) do many('ZADD', key, args) end
   local written = {}
   for _, seq in ipairs(changed) do
+    stored[seq] = cmsgpack.pack(jobs[seq])
     written[#written + 1] = seq
-    written[#written + 1] = cmsgpack.pack(jobs[seq])
+    written[#written + 1] = stored[seq]
   end
   many('HSET', P .. 'jobs', written)
   if #fresh > 0 then
@@ -269,15 +300,12 @@ local function flush()
     many('HSET', P .. 'ids', fresh)
   end
   flush_texts()
-  increase(P .. 'counts', counts)
-  increase(P .. 'totals', totals)
-  increase(P .. 'waiting', waiting)
   flush_lanes()
   flush_gates()
   flush_events()
   if has_news then redis.call('PUBLISH', P .. 'news', '') end
   changed, is_changed, fresh, adds, drops, texts = {}, {}, {}, {}, {}, {}
-  counts, totals, waiting, events, has_news = {}, {}, {}, {}, false
+  waiting, events, event_count, has_news = {}, {}, 0, false
   lanes, parkings, left = {}, {}, {}
 end
 
@@ -346,9 +374,11 @@ local function remember(job, error)
     job[RUNS], job[STARTED_AT], now, cjson.encode(job[WORKER]), error == '' and 'null' or error
   )
   local history = text(job, HISTORY)
-  local _, breaks = string.gsub(history, '\n', '')
-  if history ~= '' then line = history .. '\n' .. line end
-  if breaks + 2 > KEPT_HISTORY then line = string.match(line, '\n(.*)') end
+  if history ~= '' then
+    local _, breaks = string.gsub(history, '\n', '')
+    line = history .. '\n' .. line
+    if breaks + 2 > KEPT_HISTORY then line = string.match(line, '\n(.*)') end
+  end
   stow(job, HISTORY, line)
 end
 
