@@ -28,7 +28,7 @@ local parkings = {} -- key of a sorted set of parked jobs that changed -> {type,
 local left = {} -- name of a gate that a job has left -> {type, key}
 local texts = {} -- name -> long text to be written, or false to be deleted
 local events, event_count = {}, 0 -- id, type, queue, status, attempts, id, ...
-local scores = {} -- number -> as text, for those that come again and again
+local numbers = {} -- number -> as text, since the same come again and again
 local has_news = false
 
 local function many(command, key, args)
@@ -77,6 +77,16 @@ local function touch(job)
   end
 end
 
+-- A number in all its digits.
+local function as_text(number)
+  local text = numbers[number]
+  if not text then
+    text = string.format('%.17g', number)
+    numbers[number] = text
+  end
+  return text
+end
+
 local function add(key, score, member)
   local args = adds[key]
   if not args then
@@ -84,11 +94,7 @@ local function add(key, score, member)
     adds[key] = args
   end
   local size = #args
-  if type(score) == 'number' then
-    scores[score] = scores[score] or string.format('%.17g', score)
-    score = scores[score]
-  end
-  args[size + 1] = score
+  args[size + 1] = type(score) == 'number' and as_text(score) or score
   args[size + 2] = member
 end
 
@@ -369,10 +375,8 @@ end
 
 -- Add the run that ends to the history: a line of JSON each.
 local function remember(job, error)
-  local line = string.format(
-    '{"number":%d,"began_at":%.17g,"ended_at":%.17g,"worker":%s,"error":%s}',
-    job[RUNS], job[STARTED_AT], now, cjson.encode(job[WORKER]), error == '' and 'null' or error
-  )
+  local line = '{"number":' .. job[RUNS] .. ',"began_at":' .. as_text(job[STARTED_AT]) .. ',"ended_at":' .. as_text(now)
+    .. ',"worker":' .. cjson.encode(job[WORKER]) .. ',"error":' .. (error == '' and 'null' or error) .. '}'
   local history = text(job, HISTORY)
   if history ~= '' then
     local _, breaks = string.gsub(history, '\n', '')
