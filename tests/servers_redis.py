@@ -6,6 +6,8 @@ start their own.
 
 from __future__ import annotations
 
+import os
+import random
 import socket
 import subprocess
 import time
@@ -14,7 +16,9 @@ from contextlib import closing, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
+import pytest
 import redis
 
 _PATIENCE = 20.0
@@ -29,9 +33,15 @@ def binary() -> str:
 
 
 def free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """One that the system gives to nobody by itself, and whose neighbour for the bus of a cluster is free as well."""
+    while True:
+        port = random.randrange(12_000, 22_000)
+        try:
+            for number in (port, port + 10_000):
+                socket.create_server(("127.0.0.1", number)).close()
+            return port
+        except OSError:
+            continue
 
 
 class RedisServer:
@@ -50,10 +60,11 @@ class RedisServer:
             "bind": "127.0.0.1",
             "dir": str(self.folder),
             "logfile": str(self.folder / "redis.log"),
-            **{name.replace("_", "-"): value for name, value in self._settings.items()},
+            **{name.replace("_", "-"): value or '""' for name, value in self._settings.items()},
         }
-        words = [word for name, value in settings.items() for word in (f"--{name}", value)]
-        self._process = subprocess.Popen([binary(), *words], stdin=subprocess.DEVNULL)
+        file = self.folder / "redis.conf"
+        file.write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
+        self._process = subprocess.Popen([binary(), str(file)], stdin=subprocess.DEVNULL)
         until = time.monotonic() + _PATIENCE
         while True:
             try:
@@ -92,3 +103,18 @@ def redis_server(folder: Path, **settings: str) -> Iterator[RedisServer]:
         yield server
     finally:
         server.stop()
+
+
+@pytest.fixture(scope="session")
+def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server for all tests of this process, none of which may change its settings."""
+    if given := os.environ.get("TEST_REDIS_URL"):
+        yield given
+        return
+    with redis_server(tmp_path_factory.mktemp("redis")) as server:
+        yield server.url
+
+
+def with_own_keys(url: str) -> str:
+    """The URL with a prefix that no other test has."""
+    return f"{url}{'&' if '?' in url else '?'}prefix=test-{uuid4().hex}"

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from uuid import uuid4
-
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
@@ -14,22 +10,7 @@ from jobpipe.stores.redis import RedisStore
 from jobpipe.testing import ManualTime, StoreContract, StoreHarness
 from jobpipe.testing.model import StoreMachine
 
-from ..servers_redis import redis_server
-
-
-@pytest.fixture(scope="session")
-def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server for all tests of this process."""
-    if given := os.environ.get("TEST_REDIS_URL"):
-        yield given
-        return
-    with redis_server(tmp_path_factory.mktemp("redis")) as server:
-        yield server.url
-
-
-def own(url: str) -> str:
-    """With keys that no other test has."""
-    return f"{url}{'&' if '?' in url else '?'}prefix=test-{uuid4().hex}"
+from ..servers_redis import with_own_keys
 
 
 class RedisHarness(StoreHarness):
@@ -47,14 +28,14 @@ class RedisHarness(StoreHarness):
 class TestRedisStore(StoreContract):
     @pytest.fixture
     def harness(self, redis_url: str) -> StoreHarness:
-        return RedisHarness(own(redis_url))
+        return RedisHarness(with_own_keys(redis_url))
 
 
 class RedisMachine(StoreMachine):
     url = ""
 
     def make_store(self, time: ManualTime) -> Store:
-        store = RedisStore(own(self.url), clock=time)
+        store = RedisStore(with_own_keys(self.url), clock=time)
         store.migrate()
         return store
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from importlib.metadata import entry_points
+from types import ModuleType
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -27,12 +28,25 @@ GROUP = "jobpipe.stores"
 """The entry-point group: the name is the scheme, the object takes the URL and returns a Store."""
 
 
+def _imported(module: str) -> ModuleType:
+    """The module of a store; the extra that brings its driver has the same name."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("jobpipe"):
+            raise
+        extra = module.rpartition(".")[2]
+        raise SettingsError(
+            "JOBPIPE_STORE", f"needs {error.name}: pip install 'rate-envelope-queue[{extra}]'"
+        ) from error
+
+
 def open_store(url: str) -> Store:
     """The store at a URL, not yet migrated; SettingsError for a URL that leads to none."""
     scheme = urlsplit(url).scheme
     if scheme in _BUILT_IN:
         module, name = _BUILT_IN[scheme]
-        opener: Callable[[str], Store] = getattr(import_module(module), name)
+        opener: Callable[[str], Store] = getattr(_imported(module), name)
         return opener(url)
     for entry in entry_points(group=GROUP, name=scheme):
         opener = entry.load()

@@ -262,11 +262,12 @@ class RedisStore:
     def export(self, limit: int, after: int = 0) -> list[Parcel]:
         return parcels_of(self._run("export", (limit, after)))
 
-    def adopt(self, parcels: Sequence[Parcel]) -> None:
+    def adopt(self, parcels: Sequence[Parcel]) -> int:
         told = ([new_values(parcel.job) for parcel in parcels], list(map(kept_values, parcels)))
-        conflict = self._run("adopt", told)
-        if conflict is not None:
-            raise JobConflictError(conflict.decode())
+        answer = self._run("adopt", told)
+        if isinstance(answer, bytes):
+            raise JobConflictError(answer.decode())
+        return int(answer)
 
     def discard(self, ids: Sequence[str]) -> int:
         return int(self._run("discard", list(ids)))
