@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from redis.connection import Connection, SSLConnection, UnixDomainSocketConnection
 
@@ -88,3 +90,11 @@ def test_error_about_a_url_does_not_show_its_secret() -> None:
 @pytest.mark.parametrize("scheme", ["redis", "rediss", "unix", "redis+unix"])
 def test_store_is_had_for_its_schemes(scheme: str) -> None:
     assert isinstance(open_store(f"{scheme}:///0" if "unix" in scheme else f"{scheme}://h/0"), RedisStore)
+
+
+def test_missing_driver_is_named_with_the_extra_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [each for each in sys.modules if each.startswith("jobpipe.stores.redis")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "redis", None)
+    with pytest.raises(SettingsError, match=r"needs redis.*pip install 'rate-envelope-queue\[redis\]'"):
+        open_store("redis://localhost")
