@@ -353,6 +353,7 @@ RIGHTS = (
 
 
 def test_user_with_the_rights_that_the_docs_name_can_do_all(server: RedisServer) -> None:
+    assert RIGHTS in (Path(__file__).parents[2] / "docs" / "jobpipe" / "redis.md").read_text(encoding="utf-8")
     server.ask("ACL", "SETUSER", "jobs", "on", ">secret", *RIGHTS.split())
     with closing(RedisStore(server.url.replace("://", "://jobs:secret@"))) as store:
         store.migrate()

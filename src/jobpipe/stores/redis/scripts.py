@@ -21,6 +21,8 @@ HERE = Path(__file__).parent / "lua"
 KEPT_EVENTS = 10_000
 MOST_DUE = 500
 """Jobs that one call queues because they came due; the rest of them is for the next call."""
+_BEFORE = ("prelude", "moves", "flush")
+"""What stands before every script."""
 _PART = re.compile(r"^-- with (\w+)\.lua$", re.MULTILINE)
 
 
@@ -36,14 +38,14 @@ class Script(Struct, frozen=True):
 def script(name: str) -> Script:
     """The script of a verb."""
     own = _read(name)
-    text = "\n".join([_definitions(), _read("prelude"), *map(_read, _PART.findall(own)), own])
+    text = "\n".join([_definitions(), *map(_read, [*_BEFORE, *_PART.findall(own)]), own])
     return Script(name, text, sha1(text.encode(), usedforsecurity=False).hexdigest())
 
 
 def names() -> list[str]:
     """Of all scripts that are a verb's."""
     parts = {part for path in HERE.glob("*.lua") for part in _PART.findall(path.read_text(encoding="utf-8"))}
-    return sorted({path.stem for path in HERE.glob("*.lua")} - parts - {"prelude"})
+    return sorted({path.stem for path in HERE.glob("*.lua")} - parts - {*_BEFORE})
 
 
 def _read(name: str) -> str:

@@ -41,30 +41,29 @@ from .records import (
     Answer,
     answer_of,
     claims_of,
-    entry_values,
-    events_of,
     jobs_of,
     kept_values,
     key_of,
     key_text,
-    limits_of,
     new_values,
     outcome_values,
     pack,
     parcels_of,
-    schedule_of,
-    schedules_of,
     text_of,
     whole_job_of,
-    workers_of,
 )
 from .scripts import script
 from .server import Server
+from .values import entry_values, events_of, limits_of, schedule_of, schedules_of, workers_of
 from .watch import RedisWatch
 
 _SCHEMA = 1
-_MOST_INSERTED = 5_000
+_MOST_AT_ONCE = 1_000
+"""Jobs that one claim brings, at the most: while a script runs, the server does nothing else."""
+_MOST_INSERTED = 2_000
 """Jobs in one script. A call with more takes several, each with whole batches."""
+_LARGEST_BATCH = 10_000
+"""Jobs in one batch, which cannot be split."""
 _LOST = text_of(JobError(type="WorkerLost", message="worker lost"))
 _read = msgspec.msgpack.Decoder().decode
 
@@ -114,6 +113,12 @@ class RedisStore:
     # Putting in
 
     def insert(self, batches: Sequence[Sequence[NewJob]], *, capacity: int = 0) -> list[Answer]:
+        largest = max(map(len, batches), default=0)
+        if largest > _LARGEST_BATCH:
+            raise BadInputError(
+                "jobs",
+                f"may be at most {_LARGEST_BATCH:,} in one batch on Redis, got {largest:,}: send several",
+            )
         answers: list[Answer] = []
         rest = iter(batches)
         while some := list(_within(rest, _MOST_INSERTED)):
@@ -133,7 +138,14 @@ class RedisStore:
         self, worker: str, types: Sequence[str], limit: int, lease: float, limits: Sequence[Limit] = ()
     ) -> Haul:
         bounds = {each.type: (each.interval, each.burst, each.concurrency, each.is_keyed) for each in limits}
-        told = (worker, secrets.token_hex(8), list(dict.fromkeys(types)), limit, lease, bounds)
+        told = (
+            worker,
+            secrets.token_hex(8),
+            list(dict.fromkeys(types)),
+            min(limit, _MOST_AT_ONCE),
+            lease,
+            bounds,
+        )
         packed, delays, due_in = self._run("claim", told, may_repeat=False)
         return Haul(claims_of(packed, delays), None if due_in is None else float(due_in))
 

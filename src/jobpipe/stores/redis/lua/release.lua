@@ -1,3 +1,4 @@
+-- with runs.lua
 -- told: ids, tokens, and for each the key that it has from now on, or false.
 come_due()
 local ids, tokens, keys = unpack(told)

@@ -1,3 +1,4 @@
+-- with runs.lua
 -- told: how many at the most, the error as JSON.
 come_due()
 local limit, error = unpack(told)

@@ -1,3 +1,4 @@
+-- with runs.lua
 -- told: ids, and for each the token, the move, the result, the error, the delay, the progress
 -- and for how long the type is to cool.
 come_due()
