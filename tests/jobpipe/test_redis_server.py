@@ -1,32 +1,28 @@
-"""What a Redis server does to its clients: it is full, forgets scripts, hangs up, restarts, moves, or is unfit."""
+"""What a Redis server is to its store: full, forgetful, meddled with, unfit, or faced with very much."""
 
 from __future__ import annotations
 
-import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jobpipe import Jobpipe, JobStatus, StoreAwayError, StoreError, StoreRefusedError
+from jobpipe import BadInputError, JobStatus, StoreAwayError, StoreError, StoreRefusedError
 from jobpipe.job import Move, Progress
-from jobpipe.stores.base import Filter, LeaseState, Outcome, Parcel, ScheduleEntry, Settlement, WorkerInfo
-from jobpipe.stores.limits import Limit
+from jobpipe.stores.base import Filter, LeaseState, Parcel, ScheduleEntry, WorkerInfo
 from jobpipe.stores.memory import MemoryStore
 from jobpipe.stores.redis import RedisStore
 from jobpipe.stores.redis.scripts import names
+from jobpipe.testing import ManualTime
 from jobpipe.testing.tools import BOOM, finish, look, new_job, page_ids, put, take, take_one, tally
 
 from ..servers_redis import RedisServer, redis_server, with_own_keys
-from .conftest import finished, run
+from .redis_tools import PATIENCE, one_round, opened, wait_for
 
-PATIENCE = 20.0
 BIG = "x" * 100_000
 
 
@@ -37,57 +33,10 @@ def server(tmp_path: Path) -> Iterator[RedisServer]:
         yield server
 
 
-def opened(server: RedisServer, query: str = "") -> RedisStore:
-    store = RedisStore(server.url + query)
-    store.migrate()
-    return store
-
-
 @pytest.fixture
 def store(server: RedisServer) -> Iterator[RedisStore]:
     with closing(opened(server)) as store:
         yield store
-
-
-def one_round(store: RedisStore) -> None:
-    """Every verb once."""
-    limits = (Limit(type="work", interval=0.001, concurrency=1, is_keyed=True),)
-    put(store, *(new_job(f"j{n}", key="k") for n in range(4)), new_job("later", delay=60))
-    (claim,) = store.claim("w1", ["work"], 9, 60, limits).claims
-    assert store.claim("w2", ["work"], 9, 60, limits).claims == []
-    assert [gate.key for gate in store.limits().gates] == ["k"]
-    assert store.extend([claim.lease], 60) == [LeaseState.HELD]
-    store.progress([(claim.lease, Progress(value=0.5))])
-    assert finish(store, claim, Move.FAIL, error=BOOM)
-    released, settled = take(store, 2)
-    assert store.release([released.lease]) == [True]
-    assert store.settle(
-        [Settlement(settled.lease, Outcome(move=Move.SUCCEED, result=b'"' + b"x" * 999 + b'"'))]
-    )
-    assert store.rescue() == []
-    assert store.cancel(["later"]) == [JobStatus.SCHEDULED]
-    assert store.retry(["j0"]) == [JobStatus.FAILED]
-    store.pause("default")
-    store.resume("default")
-    assert look(store, settled.id).result == "x" * 999
-    assert len(page_ids(store, Filter(type="work"))) == 5
-    assert store.ahead("j0") >= 1
-    assert store.key_of("j0") == "k"
-    assert store.last_event() == store.events(0, 100)[-1].number
-    store.beat(WorkerInfo(name="w1", types=("work",), slots=1, running=(), started_at=1.0), 60)
-    assert len(store.workers()) == 1
-    store.put_schedule(
-        ScheduleEntry(name="s", type="work", queue="q", payload=b"null", every=1.0, next_at=1.0)
-    )
-    assert store.fire_tick("s", 1.0, 2.0, new_job("tick"), capacity=99)
-    assert [entry.last_job for entry in store.schedules().entries] == ["tick"]
-    assert store.drop_schedule("s")
-    parcels = store.export(100)
-    store.discard([parcel.job.id for parcel in parcels])
-    assert store.adopt(parcels) == len(parcels) > 0
-    time.sleep(0.001)  # what has just finished is not older than 0 s by the server's clock
-    assert store.prune(0) == 2
-    assert store.check()
 
 
 def test_a_round_uses_every_script(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,15 +181,6 @@ def test_full_server_lets_jobs_run_and_end(server: RedisServer, store: RedisStor
     assert store.discard(["later"]) == 1
 
 
-def wait_for(look: Callable[[], Any]) -> Any:
-    """What a look finds, as soon as it is something."""
-    until = time.monotonic() + PATIENCE
-    while not (found := look()):
-        assert time.monotonic() < until
-        time.sleep(0.002)
-    return found
-
-
 def test_full_server_can_be_read_though_something_came_due(server: RedisServer, store: RedisStore) -> None:
     put(store, new_job("due", delay=0.05))
     fill(server)
@@ -381,221 +321,49 @@ def test_time_of_the_server_decides_not_that_of_the_client(
         store.release([claim.lease])
 
 
-# Connections
+# Amounts
 
 
-def test_store_goes_on_after_its_connections_were_killed(server: RedisServer, store: RedisStore) -> None:
-    put(store, new_job("a"))
-    with closing(store.watch()) as watch:
-        for n in range(5):
-            server.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-            server.ask("CLIENT", "KILL", "TYPE", "pubsub")
-            store.release([take_one(store).lease])
-            assert watch.wait(PATIENCE)
-            while watch.wait(0.01):
-                pass
-            put(store, new_job(f"j{n}"))
-            assert watch.wait(PATIENCE)
+def test_long_payloads_are_claimed_by_and_by(redis_url: str) -> None:
+    with closing(RedisStore(with_own_keys(redis_url))) as store:
+        store.migrate()
+        store.insert([[new_job(f"j{n}", "x" * 250_000)] for n in range(100)])
+        hauls = [store.claim("w1", ["work"], 100, 60) for _ in range(2)]
+        assert [haul.due_in for haul in hauls] == [0, None]
+        claims = [claim for haul in hauls for claim in haul.claims]
+        assert len(claims) == 100
+        assert len(hauls[0].claims) < 80
+        assert all(len(claim.payload) == 250_002 for claim in claims)
 
 
-def test_store_goes_on_after_a_restart_with_all_it_had(tmp_path: Path) -> None:
-    settings = {"appendonly": "yes", "appendfsync": "always"}
-    with redis_server(tmp_path / "redis", **settings) as server, closing(opened(server)) as store:
-        put(store, new_job("a"), new_job("b"))
-        claim = take_one(store)
-        with closing(store.watch()) as watch:
-            server.stop(is_killed=True)
-            with pytest.raises(StoreAwayError, match="cannot be reached"):
-                put(store, new_job("c"))
-            with pytest.raises(StoreAwayError, match="cannot be reached"):
-                watch.wait(PATIENCE)
-            server.start()
-            assert watch.wait(PATIENCE)
-            assert finish(store, claim)
-            put(store, new_job("c"))
-            assert watch.wait(PATIENCE)
-        assert tally(store) == {JobStatus.DONE: 1, JobStatus.QUEUED: 2}
+def test_batch_that_would_keep_the_server_busy_for_long_is_refused(redis_url: str) -> None:
+    with closing(RedisStore(with_own_keys(redis_url))) as store:
+        store.migrate()
+        with pytest.raises(BadInputError, match="10,000"):
+            store.insert([[new_job("a")] * 10_001])
+        answers = store.insert(
+            [[new_job(f"j{n}") for n in range(1_500)], [new_job("a")], [new_job("a", 1)]] * 2
+        )
+        assert [isinstance(answer, list) for answer in answers] == [True, True, False] * 2
+        assert tally(store) == {JobStatus.QUEUED: 1_501}
 
 
-def test_server_that_is_not_there_is_away(tmp_path: Path) -> None:
-    with closing(RedisStore(f"unix://{tmp_path}/none.sock")) as store:
-        for ask in (store.migrate, store.check, store.last_event, store.watch):
-            with pytest.raises(StoreAwayError, match="cannot be reached"):
-                ask()
+def test_many_jobs_that_come_due_at_once_are_queued_by_and_by(redis_url: str) -> None:
+    clock = ManualTime()
+    with closing(RedisStore(with_own_keys(redis_url), clock=clock)) as store:
+        store.migrate()
+        store.insert([[new_job(f"j{n}", delay=10) for n in range(1_200)]])
+        clock.elapse(11)
+        haul = store.claim("w1", ["work"], 1, 60)
+        assert ([claim.id for claim in haul.claims], haul.due_in) == (["j0"], 0)
+        assert tally(store) == {JobStatus.RUNNING: 1, JobStatus.QUEUED: 999, JobStatus.SCHEDULED: 200}
+        assert store.claim("w1", ["work"], 1, 60).due_in is None
 
 
-def test_unix_socket_leads_to_the_store(tmp_path: Path) -> None:
-    path = tmp_path / "redis.sock"
-    with redis_server(tmp_path / "redis", unixsocket=str(path)):
-        for url in (f"unix://{path}", f"redis+unix://{path}?db=3"):
-            with closing(RedisStore(url)) as store:
-                store.migrate()
-                one_round(store)
-
-
-def test_databases_of_a_server_are_different_stores(server: RedisServer, store: RedisStore) -> None:
-    put(store, new_job("a"))
-    with closing(RedisStore(f"{server.url}/1")) as other:
-        other.migrate()
-        assert other.get("a") is None
-
-
-def test_closed_store_says_so(server: RedisServer) -> None:
-    store = opened(server)
-    store.close()
-    with pytest.raises(StoreError, match="was closed"):
-        store.last_event()
-
-
-class Mute:
-    """Stands between a client and the server, until it falls silent without hanging up."""
-
-    def __init__(self, port: int) -> None:
-        self._port = port
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"redis://127.0.0.1:{self._listener.getsockname()[1]}"
-        self._sockets: list[socket.socket] = [self._listener]
-        self._threads: list[threading.Thread] = []
-        self._begin(self._accept)
-
-    def _begin(self, do: Callable[..., None], *args: Any) -> None:
-        thread = threading.Thread(target=do, args=args)
-        self._threads.append(thread)
-        thread.start()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            there = socket.create_connection(("127.0.0.1", self._port))
-            self._sockets += [client, there]
-            lost = threading.Event()
-            self._lost = lost
-            self._begin(self._carry, client, there, lost)
-            self._begin(self._carry, there, client, lost)
-
-    def _carry(self, source: socket.socket, target: socket.socket, lost: threading.Event) -> None:
-        try:
-            while data := source.recv(65536):
-                if not lost.is_set():
-                    target.sendall(data)
-        except OSError:
-            pass
-
-    def fall_silent(self) -> None:
-        """Carry nothing more for the connection that came last."""
-        self._lost.set()
-
-    def close(self) -> None:
-        for each in self._sockets:
-            try:
-                each.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
-            each.close()
-        for thread in self._threads:
-            thread.join(PATIENCE)
-
-
-def test_half_open_subscription_is_found_out_within_five_seconds(
-    server: RedisServer, store: RedisStore
-) -> None:
-    with (
-        closing(Mute(server.port)) as mute,
-        closing(RedisStore(mute.url)) as behind,
-        closing(behind.watch()) as watch,
-    ):
-        put(store, new_job("a"))
-        assert watch.wait(PATIENCE)
-        mute.fall_silent()
-        began = time.monotonic()
-        assert watch.wait(PATIENCE), "it has to say that it may have missed something"
-        assert time.monotonic() - began < 5
-        put(store, new_job("b"))
-        assert watch.wait(PATIENCE)
-
-
-def test_quiet_subscription_stays_connected(server: RedisServer, store: RedisStore) -> None:
-    with closing(store.watch()) as watch:
-        assert not watch.wait(2.5)  # longer than it takes to ask for a sign of life
-        assert not watch.wait(0.5)
-        put(store, new_job("a"))
-        assert watch.wait(PATIENCE)
-
-
-class DeafStore(RedisStore):
-    """Hears nothing of what others do."""
-
-    def watch(self) -> Any:
-        return DeafWatch()
-
-
-class DeafWatch:
-    def __init__(self) -> None:
-        self._closed = threading.Event()
-
-    def wait(self, timeout: float) -> bool:
-        self._closed.wait(timeout)
-        return False
-
-    def close(self) -> None:
-        self._closed.set()
-
-
-def test_jobs_run_within_the_poll_interval_though_no_wake_up_is_heard(redis_url: str) -> None:
-    """Fault 17."""
-    url = with_own_keys(redis_url)
-
-    async def scenario() -> None:
-        pipe = Jobpipe(DeafStore(url), queue_size=0)
-
-        @pipe.job("noop")
-        async def noop() -> None: ...
-
-        with closing(RedisStore(url)) as elsewhere:
-            elsewhere.migrate()
-            async with pipe, pipe.running(workers=1):
-                for n in range(2):
-                    put(elsewhere, new_job(f"j{n}", type="noop"))
-                    job = await finished(pipe, f"j{n}")
-                    assert job.started_at is not None
-                    assert (job.started_at - job.created_at).total_seconds() < 2
-
-    run(scenario())
-
-
-# Clusters
-
-
-def is_whole(node: RedisServer) -> bool:
-    """Does somebody have each slot?"""
-    return "cluster_state:ok" in str(node.ask("CLUSTER", "INFO"))
-
-
-def test_all_keys_are_in_one_slot_of_a_cluster(tmp_path: Path) -> None:
-    with redis_server(tmp_path / "redis", cluster_enabled="yes") as server:
-        server.ask("CLUSTER", "ADDSLOTS", *range(16384))
-        wait_for(partial(is_whole, server))
-        with closing(opened(server, "?prefix=mine")) as store:
-            one_round(store)
-            assert all(key.startswith(b"{mine}:") for key in server.ask("KEYS", "*"))
-        with closing(RedisStore(f"{server.url}/1")) as store, pytest.raises(StoreError):
-            store.migrate()
-
-
-def test_store_goes_to_the_node_that_has_its_slot(tmp_path: Path) -> None:
-    settings = {"cluster_enabled": "yes"}
-    with redis_server(tmp_path / "one", **settings) as one, redis_server(tmp_path / "two", **settings) as two:
-        slot = one.ask("CLUSTER", "KEYSLOT", "{jobpipe}")
-        one.ask("CLUSTER", "ADDSLOTS", *(n for n in range(16384) if n != slot))
-        two.ask("CLUSTER", "ADDSLOTS", slot)
-        one.ask("CLUSTER", "MEET", "127.0.0.1", two.port)
-        for node in (one, two):
-            wait_for(partial(is_whole, node))
-        with closing(opened(one)) as store, closing(store.watch()) as watch:
-            one_round(store)
-            assert watch.wait(PATIENCE)
-            assert one.ask("KEYS", "*") == []
-            assert two.ask("KEYS", "*")
+def test_filter_that_fits_few_of_many_is_answered_in_pieces(redis_url: str) -> None:
+    with closing(RedisStore(with_own_keys(redis_url))) as store:
+        store.migrate()
+        put(store, new_job("first", type="rare"), *(new_job(f"j{n}") for n in range(2_500)))
+        put(store, new_job("last", type="rare"))
+        assert page_ids(store, Filter(type="rare"), limit=1) == ["last", "first"]
+        assert page_ids(store, Filter(type="rare", status=JobStatus.QUEUED)) == ["last", "first"]

@@ -7,7 +7,7 @@ second one would take other jobs.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self
 
 import msgspec
@@ -61,7 +61,8 @@ _SCHEMA = 1
 _MOST_AT_ONCE = 1_000
 """Jobs that one claim brings, at the most: while a script runs, the server does nothing else."""
 _MOST_INSERTED = 2_000
-"""Jobs in one script. A call with more takes several, each with whole batches."""
+_MOST_BYTES = 16 * 2**20
+"""Jobs, and bytes of payload, in one script. A call with more takes several, each with whole batches."""
 _LARGEST_BATCH = 10_000
 """Jobs in one batch, which cannot be split."""
 _LOST = text_of(JobError(type="WorkerLost", message="worker lost"))
@@ -121,7 +122,7 @@ class RedisStore:
             )
         answers: list[Answer] = []
         rest = iter(batches)
-        while some := list(_within(rest, _MOST_INSERTED)):
+        while some := list(_some_of(rest)):
             values = [list(map(new_values, batch)) for batch in some]
             found = _read(self._run("insert", (capacity, values)))
             answers += [answer_of(each, batch, capacity) for each, batch in zip(found, some, strict=True)]
@@ -294,11 +295,12 @@ def _split(leases: Sequence[Lease]) -> tuple[list[str], list[str]]:
     return [lease.id for lease in leases], [lease.token for lease in leases]
 
 
-def _within(batches: Any, most: int) -> Any:
-    """The next batches, as long as they have no more jobs together; at least one."""
-    size = 0
+def _some_of(batches: Iterator[Sequence[NewJob]]) -> Iterator[Sequence[NewJob]]:
+    """The next batches, until they are as much as one script should have."""
+    jobs = size = 0
     for batch in batches:
-        size += len(batch)
+        jobs += len(batch)
+        size += sum(len(job.payload) for job in batch)
         yield batch
-        if size >= most:
+        if jobs >= _MOST_INSERTED or size >= _MOST_BYTES:
             return

@@ -3,12 +3,13 @@
 -- told: worker, token, types, limit, seconds of the lease, limits by type.
 come_due()
 local worker, token, types, limit, lease, limits = unpack(told)
+local MOST_BYTES = 16 * 2 ^ 20 -- a reply should not be much longer
 local claimed, delays = {}, {} -- jobs, and the seconds after which each may start
 local gates = {} -- name -> gate: those that a job has come to
 local closed = {} -- types with a limit of their own that was reached
 local closing = {} -- type -> arguments of ZADD: when gates before which jobs were parked open
 local cooling = {} -- types
-local passed_over = 0
+local passed_over, size = 0, 0 -- jobs, and the bytes of long payloads that were claimed
 local due_in
 
 local function wait(seconds)
@@ -50,6 +51,7 @@ local function claim(job, starts_in, gate)
     job[GATE] = '=' .. gate.key
     add(P .. 'holders:' .. gate.type .. '/' .. gate.key, job[STARTED_AT], job[ID])
   end
+  if job[PAYLOAD] == true then size = size + redis.call('HSTRLEN', P .. 'texts', job[SEQ] .. ':' .. PAYLOAD) end
   claimed[#claimed + 1] = job
   delays[#delays + 1] = starts_in
 end
@@ -57,7 +59,7 @@ end
 -- Claim from the lanes of one priority, in the order of run_at and seq.
 local function claim_from(cursors)
   local heap = new_heap(cursors, limit - #claimed)
-  while heap[1] and #claimed < limit and passed_over < MOST_PASSED_OVER do
+  while heap[1] and #claimed < limit and passed_over < MOST_PASSED_OVER and size < MOST_BYTES do
     local cursor = heap[1]
     local job, bound = jobs[cursor.seq], limits[cursor.type]
     if not job then
@@ -104,7 +106,7 @@ local function claim_all()
   for _, priority in ipairs(priorities) do
     if #claimed < limit then claim_from(cursors[priority]) end
   end
-  if passed_over == MOST_PASSED_OVER then wait(0) end
+  if passed_over == MOST_PASSED_OVER or size >= MOST_BYTES then wait(0) end
   keep_pace()
   if next(drops) then flush() end
   local packed = {}
