@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from .servers_redis import redis_url as redis_url  # a fixture
+
 
 @pytest.fixture(autouse=True)
 def no_thread_is_left_behind() -> Iterator[None]:

@@ -101,7 +101,6 @@ class Keeper:
         except Exception:
             logger.exception("the keeper of leases met an error")
         else:
-            self._is_away = False
             return sooner
         return None
 
@@ -129,6 +128,7 @@ class Keeper:
 
     def _look(self) -> None:
         self._pipe.pace.note(self._store.counts())
+        self._is_away = False  # Why only here: other chores may have had nothing to ask the store
 
     def _tick(self) -> float | None:
         return self._pipe.schedules.tick(self._store)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from importlib.metadata import entry_points
+from types import ModuleType
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -17,10 +18,27 @@ if TYPE_CHECKING:
 _BUILT_IN = {
     "memory": ("jobpipe.stores.memory", "open_memory"),
     "sqlite": ("jobpipe.stores.sqlite", "open_sqlite"),
+    "redis": ("jobpipe.stores.redis", "open_redis"),
+    "rediss": ("jobpipe.stores.redis", "open_redis"),
+    "unix": ("jobpipe.stores.redis", "open_redis"),
+    "redis+unix": ("jobpipe.stores.redis", "open_redis"),
 }
 """Scheme → where its opener is. Why not imported here: each needs a driver that another does without."""
 GROUP = "jobpipe.stores"
 """The entry-point group: the name is the scheme, the object takes the URL and returns a Store."""
+
+
+def _imported(module: str) -> ModuleType:
+    """The module of a store; the extra that brings its driver has the same name."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("jobpipe"):
+            raise
+        extra = module.rpartition(".")[2]
+        raise SettingsError(
+            "JOBPIPE_STORE", f"needs {error.name}: pip install 'rate-envelope-queue[{extra}]'"
+        ) from error
 
 
 def open_store(url: str) -> Store:
@@ -28,7 +46,7 @@ def open_store(url: str) -> Store:
     scheme = urlsplit(url).scheme
     if scheme in _BUILT_IN:
         module, name = _BUILT_IN[scheme]
-        opener: Callable[[str], Store] = getattr(import_module(module), name)
+        opener: Callable[[str], Store] = getattr(_imported(module), name)
         return opener(url)
     for entry in entry_points(group=GROUP, name=scheme):
         opener = entry.load()
