@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from math import isfinite
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, ClassVar, TypedDict
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -45,6 +45,9 @@ class JobRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     run_at: Instant | UnsetType = UNSET
     delay: Delay | UnsetType = UNSET
     deadline: Deadline | UnsetType = UNSET
+
+    RULES: ClassVar[dict[str, Any]] = {"not": {"required": ["delay", "run_at"]}}
+    """What its schema says beyond the fields."""
 
 
 class JobOptions(TypedDict, total=False):

@@ -263,6 +263,12 @@ class Start:
         _ = program.http  # made here and not by the first to use it: there may be several threads
         return program
 
+    def plain(self, *arguments: str) -> Program:
+        """A service with the built-in types only."""
+        program = self.command(jobpipe("serve", "--port", "0", *arguments))
+        _ = program.http
+        return program
+
     def worker(self, *arguments: str) -> Program:
         """A worker that works."""
         program = self("worker", *arguments)

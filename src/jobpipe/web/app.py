@@ -24,6 +24,7 @@ from .routes_limits import LimitRoutes
 from .routes_queues import QueueRoutes
 from .routes_schedules import ScheduleRoutes
 from .routes_service import ServiceRoutes
+from .safety import safely
 from .site import Site
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ class WebApp:
         self._guard = Guard(pipe.settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            send = safely(send)
         if scope["type"] == "http" and scope["path"] not in self._probes:
             try:
                 self._guard.check(scope)
