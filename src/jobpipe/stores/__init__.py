@@ -5,7 +5,6 @@ from __future__ import annotations
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from ..errors import SettingsError
 
@@ -25,7 +24,7 @@ GROUP = "jobpipe.stores"
 
 def open_store(url: str) -> Store:
     """The store at a URL, not yet migrated; SettingsError for a URL that leads to none."""
-    scheme = urlsplit(url).scheme
+    scheme = url.partition(":")[0].lower()
     if scheme in _BUILT_IN:
         module, name = _BUILT_IN[scheme]
         opener: Callable[[str], Store] = getattr(import_module(module), name)
@@ -34,4 +33,6 @@ def open_store(url: str) -> Store:
         opener = entry.load()
         return opener(url)
     known = ", ".join(f"{each}://" for each in _BUILT_IN)
-    raise SettingsError("JOBPIPE_STORE", f"must begin with one of {known}, got the scheme {scheme!r}")
+    # Why not more of it: what is no URL may be a password that came to the wrong place.
+    given = f"the scheme {scheme!r}" if "://" in url else "no URL"
+    raise SettingsError("JOBPIPE_STORE", f"must begin with one of {known}, got {given}")
