@@ -35,7 +35,6 @@ def test_only_what_is_no_secret_is_shown(url: str, shown: str) -> None:
             "hunter2",
             "hunter2:x",
             "sqlite://me:hunter2@host/x",
-            "sqlite://hunter2",
             "sqlite:///:memory:?key=hunter2",
         ),
         *("mysql://me:hunter2@host", "mysql://me:hunter2@[host", "mysql://me:hunter2@h\u2100st/x"),
