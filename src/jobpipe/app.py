@@ -238,7 +238,8 @@ class Jobpipe:
 
     def prepare(self, request: JobRequest, where: str = "") -> NewJob:
         """The request with its defaults filled in and its payload checked; BadInputError naming the field."""
-        job_type = self.types.get(check_name(f"{where}type", request.type))
+        type = check_name(f"{where}type", request.type)
+        job_type = self.types.get(type)
         try:
             id = new_id() if request.id is UNSET else check_id(request.id)
             payload = json.encode(request.payload) if job_type is None else job_type.encode(request.payload)
@@ -258,7 +259,7 @@ class Jobpipe:
         delay = 0.0 if request.delay is UNSET else float(request.delay)
         return NewJob(
             id=id,
-            type=request.type,
+            type=type,
             queue=queue,
             payload=payload,
             max_retries=max_retries,
@@ -267,7 +268,7 @@ class Jobpipe:
             run_at=run_at,
             deadline=deadline,
             fingerprint=json.fingerprint(
-                payload, request.type, queue, max_retries, priority, delay, run_at, deadline
+                payload, type, queue, max_retries, priority, delay, run_at, deadline
             ),
             key=key,
         )

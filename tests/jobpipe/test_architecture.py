@@ -183,7 +183,7 @@ def test_the_core_knows_neither_the_web_nor_the_command_line_nor_the_tests(modul
 
 @pytest.mark.parametrize("module", [name for name in PATHS if name.startswith("stores.")])
 def test_a_store_knows_jobs_and_errors_and_no_more(module: str) -> None:
-    assert {family(name) for name in own_imports(module)} <= {"stores", "job", "errors"}
+    assert {family(name) for name in own_imports(module)} <= {"stores", "job", "errors", "masking"}
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from types import ModuleType
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from ..errors import SettingsError
 
@@ -43,7 +42,7 @@ def _imported(module: str) -> ModuleType:
 
 def open_store(url: str) -> Store:
     """The store at a URL, not yet migrated; SettingsError for a URL that leads to none."""
-    scheme = urlsplit(url).scheme
+    scheme = url.partition(":")[0].lower()
     if scheme in _BUILT_IN:
         module, name = _BUILT_IN[scheme]
         opener: Callable[[str], Store] = getattr(_imported(module), name)
@@ -52,4 +51,6 @@ def open_store(url: str) -> Store:
         opener = entry.load()
         return opener(url)
     known = ", ".join(f"{each}://" for each in _BUILT_IN)
-    raise SettingsError("JOBPIPE_STORE", f"must begin with one of {known}, got the scheme {scheme!r}")
+    # Why not more of it: what is no URL may be a password that came to the wrong place.
+    given = f"the scheme {scheme!r}" if "://" in url else "no URL"
+    raise SettingsError("JOBPIPE_STORE", f"must begin with one of {known}, got {given}")

@@ -25,6 +25,7 @@ from .routes_limits import LimitRoutes
 from .routes_queues import QueueRoutes
 from .routes_schedules import ScheduleRoutes
 from .routes_service import ServiceRoutes
+from .safety import safely
 from .site import Site
 
 if TYPE_CHECKING:
@@ -79,6 +80,8 @@ class WebApp:
         return Guard(self.site.pipe.settings, self._allowed_hosts, only_local=self._only_local)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            send = safely(send)
         if scope["type"] == "http" and (path := path_of(scope)) not in self._probes:
             try:
                 self._guard.check(scope)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from ..errors import BadInputError
 from ..job import JobStatus
 from . import problems
-from .call import Call, encode
+from .call import Call, Stream, encode
 from .query import NoQuery, read_query
 from .site import Site
 
@@ -32,7 +32,6 @@ LONGEST_BACKLOG = 2_000
 _AT_ONCE = 500
 _HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
-    (b"cache-control", b"no-store"),
     (b"x-accel-buffering", b"no"),
 ]
 _LAST_WORD = 0.5
@@ -51,6 +50,15 @@ class EventData(Struct, frozen=True):
     attempts: int
 
 
+class SentEvent(Struct, frozen=True):
+    """One as it is sent; `data` is an EventData: id, type, queue, status and attempts of the job."""
+
+    id: str
+    event: Literal["job"]
+    data: Annotated[str, Meta(extra_json_schema={"contentMediaType": "application/json"})]
+
+
+LastEventId = Annotated[str, Meta(extra_json_schema={"pattern": "^[0-9]{0,18}$"})]
 Frame = tuple[int, bytes]
 
 
@@ -112,7 +120,8 @@ class Events:
                 handler=self,
                 is_asgi=True,
                 summary=summary,
-                answers={200: MEDIA_TYPE},
+                answers={200: Stream(MEDIA_TYPE, SentEvent)},
+                headers={"Last-Event-ID": LastEventId},
                 refusals=frozenset({422}),
             )
         ]

@@ -152,6 +152,12 @@ def answer(error: Exception, scope: Scope, retry_after: int | None = None) -> Re
     return Response(msgspec.json.encode(problem), kind.status, headers, MEDIA_TYPE)
 
 
+def not_http(detail: str) -> bytes:
+    """The body of the answer to what is no request at all, of which there is no more to tell."""
+    problem = Problem(type="urn:jobpipe:problem:not-http", title="Not HTTP", status=400, detail=detail)
+    return msgspec.json.encode(problem)
+
+
 def _printable(text: str) -> str:
     """The text with lone surrogates, which no encoder takes, written out."""
     return text.encode("utf-8", "backslashreplace").decode()

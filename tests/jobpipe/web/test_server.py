@@ -320,3 +320,19 @@ def test_the_server_says_nothing_of_itself(apps: list[WebApp]) -> None:
         assert "server" not in (await client.get("/health")).headers
 
     run(scenario)
+
+
+def test_what_is_no_http_is_told_as_a_problem(apps: list[WebApp]) -> None:
+    async def scenario(server: Server, client: httpx.AsyncClient) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(b"\x16\x03\x01 <script>\r\n\r\n")
+        head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+        writer.close()
+        assert head.startswith(b"HTTP/1.1 400")
+        assert b"content-type: application/problem+json" in head
+        assert b"x-content-type-options: nosniff" in head
+        assert b"content-length: %d" % len(body) in head
+        assert json.loads(body)["status"] == 400
+        assert b"script" not in body
+
+    run(scenario)
