@@ -18,6 +18,7 @@ from .call import Call
 from .enqueue import Enqueue
 from .events import HEARTBEAT, Events
 from .openapi import document
+from .pages import Pages
 from .problems import NoSuchPathError, WrongMethodError
 from .routes_jobs import JobRoutes
 from .routes_limits import LimitRoutes
@@ -54,8 +55,10 @@ class WebApp:
         """The table of all that can be called."""
         own.openapi = msgspec.json.encode(document(self.calls))
         self._probes = frozenset(call.path for call in self.calls if call.is_probe)
+        self._pages = Pages()
+        calls = [Route(call.path, call.endpoint, methods=[call.method]) for call in self.calls]
         self._starlette = Starlette(
-            routes=[Route(call.path, call.endpoint, methods=[call.method]) for call in self.calls],
+            routes=[*calls, *self._pages.routes()],
             exception_handlers={404: _no_such_path, 405: self._wrong_method},
             lifespan=self._lifespan if lifespan else None,
         )
@@ -65,8 +68,11 @@ class WebApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] not in self._probes:
             try:
-                self._guard.check(scope)
-                self.site.check_is_started()
+                if self._pages.has(scope["path"]):
+                    self._guard.check_place(scope)
+                else:
+                    self._guard.check(scope)
+                    self.site.check_is_started()
             except problems.HttpError as error:
                 await problems.answer(error, scope)(scope, receive, send)
                 return

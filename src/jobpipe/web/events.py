@@ -16,7 +16,8 @@ from ..errors import BadInputError
 from ..job import JobStatus
 from . import problems
 from .call import Call, encode
-from .query import NoQuery, read_query
+from .pulse import Pulses
+from .query import EventsQuery, read_query
 from .site import Site
 
 if TYPE_CHECKING:
@@ -63,9 +64,11 @@ def frame_of(event: JobEvent) -> Frame:
 class _Client:
     """What waits for one reader."""
 
-    __slots__ = ("after", "backlog", "bell", "is_live", "writer")
+    __slots__ = ("after", "backlog", "bell", "is_live", "pulse", "writer")
 
     def __init__(self) -> None:
+        self.pulse = b""
+        """The last one, if it was not sent yet: older ones are of no use to anybody."""
         self.after = 0
         """The number of the last event that was sent."""
         self.backlog: list[Frame] = []
@@ -82,6 +85,11 @@ class _Client:
         if len(self.backlog) > LONGEST_BACKLOG and self.writer is not None:
             self.writer.cancel()
 
+    def feel(self, pulse: bytes) -> None:
+        """Take the newest pulse."""
+        self.pulse = pulse
+        self.bell.set()
+
     def drain(self) -> bytes:
         """All that is new to it."""
         frames, self.backlog = self.backlog, []
@@ -89,7 +97,8 @@ class _Client:
         new = [frame for number, frame in frames if number > self.after]
         if frames:
             self.after = max(self.after, frames[-1][0])
-        return b"".join(new)
+        pulse, self.pulse = self.pulse, b""
+        return b"".join(new) + pulse
 
 
 class Events:
@@ -101,10 +110,11 @@ class Events:
         self._heartbeat = heartbeat
         self._clients: set[_Client] = set()
         self._subscription: asyncio.Task[Callable[[], None]] | None = None
+        self._pulses = Pulses(site)
 
     def calls(self) -> list[Call]:
         """The row of the table."""
-        summary = "Every change of a job's status, as it happens; Last-Event-ID reaches back"
+        summary = "Every change of a job's status, as it happens; Last-Event-ID reaches back; with pulse, also the numbers, every second"
         return [
             Call(
                 method="GET",
@@ -113,6 +123,7 @@ class Events:
                 is_asgi=True,
                 summary=summary,
                 answers={200: MEDIA_TYPE},
+                query=EventsQuery,
                 refusals=frozenset({422}),
             )
         ]
@@ -125,7 +136,7 @@ class Events:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         client = _Client()
         try:
-            read_query(scope["query_string"], NoQuery)
+            wanted = read_query(scope["query_string"], EventsQuery)
             asked = _last_event_id(scope)
             if len(self._clients) >= MOST_CLIENTS:
                 raise problems.TooManyStreamsError(
@@ -141,6 +152,8 @@ class Events:
         except BaseException:
             self._leave(client)
             raise
+        if wanted.pulse and client in self._clients:
+            self._pulses.join(client.feel)
         await self._stream(client, scope, receive, send)
 
     async def _begin(self, client: _Client, asked: int | None) -> None:
@@ -220,6 +233,7 @@ class Events:
 
     def _leave(self, client: _Client) -> None:
         self._clients.discard(client)
+        self._pulses.leave(client.feel)
         subscription = self._subscription
         if not self._clients and subscription is not None and subscription.done():
             self._subscription = None

@@ -33,7 +33,7 @@ def document(calls: Sequence[Call]) -> dict[str, Any]:
     queries = {call.query.__name__ for call in calls}
     return {
         "openapi": "3.1.0",
-        "info": {"title": "jobpipe", "version": _version(), "summary": "A background job service"},
+        "info": {"title": "jobpipe", "version": own_version(), "summary": "A background job service"},
         "paths": paths,
         "components": {
             "schemas": {name: schema for name, schema in components.items() if name not in queries},
@@ -104,7 +104,8 @@ def _parameters(call: Call, components: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def _version() -> str:
+def own_version() -> str:
+    """That of the package."""
     try:
         return version("rate-envelope-queue")
     except PackageNotFoundError:
