@@ -81,7 +81,7 @@ async function renew() {
 }
 
 // Why: as they stand in the document, they are relative to the address at which it was loaded.
-for (const anchor of document.querySelectorAll("header a")) anchor.setAttribute("href", new URL(anchor.href).pathname);
+for (const node of document.querySelectorAll("header a, link")) node.setAttribute("href", new URL(node.href).pathname);
 document.getElementById("forget").addEventListener("click", () => {
   forgetToken();
   location.reload();

@@ -73,7 +73,7 @@ function row(job, props) {
 }
 
 function what(job) {
-  if (job.status === "running") return progressBar(job.progress) ?? h("span", { class: "muted" }, "since ", when(job.started_at));
+  if (job.status === "running") return progressBar(job.progress) ?? h("span", { class: "muted" }, job.started_at ? ["began ", when(job.started_at)] : "begins");
   if (job.status === "scheduled") return h("span", { class: "muted" }, job.attempts ? "retry " : "runs ", when(job.run_at));
   if (job.status === "queued") return h("span", { class: "muted" }, "due ", when(job.run_at));
   if (job.error && job.status !== "done") return h("span", { class: "error-text", title: job.error.message }, job.error.message);

@@ -9,6 +9,7 @@ import { on } from "./store.js";
 import { when } from "./time.js";
 
 const SHOWN_TYPES = 12;
+const SHOWN_JOBS = 16;
 
 export function workersPage({ redraw }) {
   const workers = new Resource(() => get("workers"), redraw, 2000);
@@ -43,9 +44,9 @@ function card(worker) {
     { class: "card", key: worker.name, "aria-label": `Worker ${worker.name}` },
     h("div", { class: "head" }, h("h2", { class: "mono cut", title: worker.name }, worker.name), copyButton(worker.name, "Copy the name")),
     h("p", { class: "muted num" }, "heard of ", when(worker.seen_at), " · up since ", when(worker.started_at)),
-    h("p", { class: "num places" }, `${worker.running.length} of ${worker.slots} places taken`, meter(share, `${percent(share)} of its places`)),
+    h("p", { class: "num places" }, h("span", null, `${worker.running.length} of ${worker.slots} places taken`), meter(share, `${percent(share)} of its places`)),
     h("h3", null, "Runs"),
-    worker.running.length ? h("ul", { class: "plain" }, worker.running.map((id) => h("li", { key: id }, jobLink(id)))) : h("p", { class: "muted" }, "nothing at the moment"),
+    worker.running.length ? h("ul", { class: "plain columns" }, worker.running.slice(0, SHOWN_JOBS).map((id) => h("li", { key: id }, jobLink(id))), worker.running.length > SHOWN_JOBS ? h("li", { class: "muted" }, `and ${worker.running.length - SHOWN_JOBS} more`) : null) : h("p", { class: "muted" }, "nothing at the moment"),
     h("h3", null, "Knows"),
     h("p", { class: "tags" }, types.map((type) => h("span", { class: "tag", key: type }, type)), worker.types.length > types.length ? h("span", { class: "muted" }, `and ${worker.types.length - types.length} more`) : null),
   );

@@ -85,7 +85,7 @@ export function empty(title, text, command) {
 /** A curl to this very service. */
 export function curl(method, path, body) {
   const url = new URL(path, ROOT).href;
-  const lines = [`curl -X ${method} '${url}'`];
+  const lines = [`curl ${method === "GET" ? "" : `-X ${method} `}'${url}'`];
   if (hasToken()) lines.push(`-H "Authorization: Bearer $JOBPIPE_TOKEN"`);
   if (body) lines.push("-H 'Content-Type: application/json'", `-d '${JSON.stringify(body)}'`);
   return lines.join(" \\\n     ");
