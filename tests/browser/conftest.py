@@ -11,7 +11,16 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Dialog,
+    Page,
+    WebError,
+    expect,
+    sync_playwright,
+)
 
 from ..jobpipe.processes import Program
 
@@ -131,17 +140,22 @@ class Watcher:
     def watch(self, context: BrowserContext) -> None:
         context.add_init_script(_TELL)
         context.on("console", self._heed)
-        context.on("weberror", lambda error: self.complaints.append(str(error.error)))
-        context.on("dialog", lambda dialog: (self.complaints.append(dialog.message), dialog.dismiss()))
+        context.on("weberror", self._heed_error)
+        context.on("dialog", self._heed_dialog)
 
     def _heed(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
             self.complaints.append(f"{message.text} ({message.location.get('url', '')})")
 
+    def _heed_error(self, error: WebError) -> None:
+        self.complaints.append(str(error.error))
+
+    def _heed_dialog(self, dialog: Dialog) -> None:
+        self.complaints.append(f"a dialog was opened: {dialog.message}")
+        dialog.dismiss()
+
     def check(self) -> None:
-        unexpected = [
-            each for each in self.complaints if not any(word in each for word in self._expected)
-        ]
+        unexpected = [each for each in self.complaints if not any(word in each for word in self._expected)]
         assert unexpected == []
 
 

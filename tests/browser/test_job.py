@@ -56,7 +56,7 @@ def test_attempts_have_their_errors_folded_and_a_failed_job_is_retried(page: Pag
     page.get_by_role("button", name="Retry").click()
     expect(page.locator("#toasts")).to_contain_text("It runs again")
     expect(attempts).to_have_count(2)
-    expect(trace.first).to_be_visible()
+    expect(trace.last).to_be_visible()  # what was opened stays open
     expect(page.locator(".timeline .span.failed")).to_have_count(2)
 
 

@@ -60,13 +60,23 @@ def test_limits_are_shown_with_who_holds_them_and_until_when(
     limits = {
         "limits": [
             {
-                **{"type": "email", "key": "shop.example", "rate": "5/s", "concurrency": 2, "tokens": 0.4},
-                **{"running": 2, "waiting": 31, "holders": ["m-1", "m-2"], "cools_until": None},
+                "type": "email",
+                "key": "shop.example",
+                "rate": "5/s",
+                "concurrency": 2,
+                "tokens": 0.4,
+                "running": 2,
+                "waiting": 31,
+                "holders": ["m-1", "m-2"],
+                "cools_until": None,
                 "next_at": "2126-01-01T00:00:00Z",
             }
         ]
     }
-    page.route("**/limits", lambda route: route.fulfill(json=limits) if "/ui/" not in route.request.url else route.continue_())
+    page.route(
+        "**/limits",
+        lambda route: route.fulfill(json=limits) if "/ui/" not in route.request.url else route.continue_(),
+    )
     page.goto(f"{service.url}ui/limits")
     card = page.get_by_role("region", name="Limit of email · shop.example")
     expect(card).to_contain_text("blocked")

@@ -68,7 +68,7 @@ class Pages:
             Route("/", self._dashboard),
             Route("/docs", self._docs),
             Route("/ui/meta.json", self._about),
-            Route("/ui/assets/{digest}/{name}", self._asset),
+            Route("/ui/assets/{digest}/{name:path}", self._asset),
             Route("/ui/{view:path}", self._dashboard),
         ]
 

@@ -25,26 +25,41 @@ const ROUTES = [
 const LOST_AFTER = 1500; // milliseconds until a lost connection is worth a word: most come back at once
 const main = document.getElementById("main");
 
+const plot = { width: 720 }; // of the one chart of a page
+
 let shown = null;
 let frame = 0;
+
+const sizes = new ResizeObserver((entries) => {
+  const width = Math.floor(entries.at(-1).contentRect.width);
+  if (!width || width === plot.width) return;
+  plot.width = width;
+  redraw();
+});
+
+function draw() {
+  patch(main, shown.view());
+  const node = main.querySelector(".plot");
+  if (node) sizes.observe(node);
+}
 
 function redraw() {
   frame ||= requestAnimationFrame(() => {
     frame = 0;
-    if (shown) patch(main, shown.view());
+    if (shown) draw();
   });
 }
 
 function show(page, parameters, query) {
   const isFirst = shown === null;
   shown?.stop();
-  shown = page({ parameters, query, redraw, visit: (href, options) => router.visit(href, options) });
+  shown = page({ parameters, query, plot, redraw, visit: (href, options) => router.visit(href, options) });
   document.title = `${shown.title} · jobpipe`;
   for (const anchor of document.querySelectorAll("#nav a")) {
     if (anchor.dataset.page === shown.nav) anchor.setAttribute("aria-current", "page");
     else anchor.removeAttribute("aria-current");
   }
-  patch(main, shown.view());
+  draw();
   // Why: whoever cannot see that the page has changed is told by the focus.
   if (!isFirst) main.querySelector("h1")?.focus({ preventScroll: true });
 }

@@ -12,7 +12,7 @@ import { now, on, state } from "./store.js";
 import { duration, relative, when } from "./time.js";
 import { attempt } from "./toast.js";
 
-export function jobPage({ parameters: [id], redraw }) {
+export function jobPage({ parameters: [id], plot, redraw }) {
   const path = `jobs/${encodeURIComponent(id)}`;
   const job = new Resource(() => get(path), redraw, 300);
   const why = new Resource(() => get(`${path}/explain`), redraw, 1000);
@@ -24,11 +24,6 @@ export function jobPage({ parameters: [id], redraw }) {
     on("pulse", () => isOpen() && (job.value.status === "running" ? job : why).renew()),
     on("renew", renew),
   ];
-  const size = { width: 640 };
-  const observer = new ResizeObserver(([entry]) => {
-    if (entry.contentRect.width) size.width = Math.floor(entry.contentRect.width);
-    redraw();
-  });
 
   return {
     title: id,
@@ -37,11 +32,10 @@ export function jobPage({ parameters: [id], redraw }) {
       if (job.value === null && job.error === null) return h("div", { class: "page" }, title(id, null), h("p", { class: "muted" }, "…"));
       if (job.error?.status === 404) return missing(id);
       if (job.value === null) return h("div", { class: "page" }, title(id, null), failure(job.error, renew));
-      return h("div", { class: "page job" }, title(id, job.value, renew), card(job.value, why.value), timelineCard(job.value, size, observer), attemptList(job.value), contents(job.value));
+      return h("div", { class: "page job" }, title(id, job.value, renew), card(job.value, why.value), timelineCard(job.value, plot), attemptList(job.value), contents(job.value));
     },
     stop() {
       stops.forEach((stop) => stop());
-      observer.disconnect();
       [job, why].forEach((each) => each.stop());
     },
   };
@@ -132,14 +126,14 @@ function progress(job) {
   );
 }
 
-function timelineCard(job, size, observer) {
+function timelineCard(job, plot) {
   const spans = spansOf(job, now());
   const runs = spans.filter((span) => span.kind !== "wait").length;
   return h(
     "section",
     { class: "card", "aria-labelledby": "timeline" },
     h("h2", { id: "timeline" }, "Timeline"),
-    h("div", { class: "plot", made: (node) => observer.observe(node) }, timeline(spans, { width: size.width, label: `${count(runs, "run")} since it was created ${relative(job.created_at)}` })),
+    h("div", { class: "plot" }, timeline(spans, { width: plot.width, label: `${count(runs, "run")} since it was created ${relative(job.created_at)}` })),
     h("p", { class: "legend num" }, h("span", null, when(job.created_at, "created")), h("span", { class: "key wait" }, "waited"), h("span", { class: "key running" }, "ran"), h("span", { class: "key failed" }, "failed"), h("span", { class: "grow" }), h("span", null, job.finished_at ? when(job.finished_at, "finished") : "now")),
   );
 }

@@ -14,7 +14,7 @@ const LENGTH = 300; // seconds that the chart shows
 const HEIGHT = 220;
 const LISTED = 6;
 
-export function overviewPage({ redraw }) {
+export function overviewPage({ plot, redraw }) {
   const workers = new Resource(() => get("workers"), redraw, 5000);
   const running = new Resource(() => get("jobs", { status: "running", limit: LISTED }), redraw, 1000);
   const failed = new Resource(() => get("jobs", { status: "failed", limit: LISTED }), redraw, 1000);
@@ -30,11 +30,7 @@ export function overviewPage({ redraw }) {
     }),
     on("renew", () => [workers, running, failed].forEach((each) => each.renew())),
   ];
-  const size = { width: 720, hover: null };
-  const observer = new ResizeObserver(([entry]) => {
-    if (entry.contentRect.width) size.width = Math.floor(entry.contentRect.width);
-    redraw();
-  });
+  const pointer = { x: null }; // where it is over the chart
 
   return {
     title: "Overview",
@@ -49,7 +45,7 @@ export function overviewPage({ redraw }) {
         h("h1", { tabindex: "-1" }, "Overview"),
         isNew ? firstSteps() : null,
         h("section", { "aria-label": "Now", class: "tiles", key: "now" }, tiles(moment, slots, workers.value !== null)),
-        chartCard(size, redraw, observer),
+        chartCard(plot, pointer, redraw),
         h(
           "section",
           { "aria-labelledby": "queues", class: "card", key: "queues" },
@@ -61,7 +57,6 @@ export function overviewPage({ redraw }) {
     },
     stop() {
       stops.forEach((stop) => stop());
-      observer.disconnect();
       [workers, running, failed].forEach((each) => each.stop());
     },
   };
@@ -98,17 +93,17 @@ function tile(name, value, words, kind, extra = null) {
   return h("div", { class: `tile ${kind}` }, h("h2", null, name), h("p", { class: "big num" }, value), h("p", { class: "muted num" }, words), extra);
 }
 
-function chartCard(size, redraw, observer) {
+function chartCard(plot, pointer, redraw) {
   const found = bars(state.moments, now(), LENGTH);
-  const chosen = size.hover === null ? null : barAt(found, size.hover, { width: size.width, length: LENGTH });
+  const chosen = pointer.x === null ? null : barAt(found, pointer.x, { width: plot.width, length: LENGTH });
   const value = (name) => (chosen ? ` ${rate(chosen[name])}` : "");
   const label = `Jobs a second in the last five minutes; lately ${rate(mean("done"))} done and ${rate(mean("failed"))} failed.`;
   const place = (event) => {
-    size.hover = event.clientX - event.currentTarget.getBoundingClientRect().left;
+    pointer.x = event.clientX - event.currentTarget.getBoundingClientRect().left;
     redraw();
   };
   const leave = () => {
-    size.hover = null;
+    pointer.x = null;
     redraw();
   };
   return h(
@@ -120,7 +115,7 @@ function chartCard(size, redraw, observer) {
       h("h2", { id: "rates" }, "Jobs a second"),
       h("p", { class: "legend num" }, chosen ? h("span", { class: "muted", key: "at" }, when(chosen.at)) : null, h("span", { class: "key done", key: "done" }, `done${value("done")}`), h("span", { class: "key failed", key: "failed" }, `failed${value("failed")}`)),
     ),
-    h("div", { class: "plot", onpointermove: place, onpointerleave: leave, made: (node) => observer.observe(node) }, throughput({ found, chosen, length: LENGTH, width: size.width, height: HEIGHT, label })),
+    h("div", { class: "plot", onpointermove: place, onpointerleave: leave }, throughput({ found, chosen, length: LENGTH, width: plot.width, height: HEIGHT, label })),
   );
 }
 

@@ -5,13 +5,13 @@ import { sparkline } from "./chart.js";
 import { h } from "./dom.js";
 import { compact, percent, rate } from "./format.js";
 import { icon, jobsLink, meter } from "./parts.js";
-import { state } from "./store.js";
+import { setPaused, state } from "./store.js";
 import { attempt } from "./toast.js";
 
 export function queueTable(queues, slots, redraw) {
   return h(
     "div",
-    { class: "scroll", tabindex: "0", role: "region", "aria-labelledby": "queues" },
+    { class: "scroll", tabindex: "0", role: "group", "aria-labelledby": "queues" },
     h(
       "table",
       { class: "queues" },
@@ -46,8 +46,7 @@ function holdButton(queue, redraw) {
   const hold = async () => {
     const found = await attempt(() => post(`queues/${encodeURIComponent(queue.name)}/${verb}`), `${queue.name} is ${queue.paused ? "resumed" : "paused"}`);
     if (!found) return;
-    // Why at once: the next pulse tells it too, but a second is long for whoever pressed the button.
-    state.queues = state.queues.map((each) => (each.name === queue.name ? { ...each, paused: found.paused } : each));
+    setPaused(queue.name, found.paused);
     redraw();
   };
   return h("button", { type: "button", class: "small", "aria-label": `${word} ${queue.name}`, onclick: hold }, icon(queue.paused ? "play" : "pause"), h("span", null, word));

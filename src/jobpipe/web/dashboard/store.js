@@ -9,6 +9,7 @@ export const state = {
   meta: null, // what the service says of jobs: statuses, transitions, actions
   moments: [], // the last minutes, oldest first
   queues: [], // as the last pulse had them
+  holds: new Map(), // name of a queue → {paused, at}: what this page has just done to it
   queuePast: new Map(), // name → {waiting: [], done: []}
   skew: 0, // milliseconds that the service's clock is ahead of this one
   skews: [], // what the last pulses said of it
@@ -57,8 +58,19 @@ export function addPulse(pulse) {
     });
   }
   state.queuePast = past;
-  state.queues = pulse.queues;
+  state.queues = pulse.queues.map(withHold.bind(null, Date.parse(pulse.at)));
   tell("pulse", pulse);
+}
+
+/** A queue was paused or resumed here: shown at once, and a pulse that is older does not undo it. */
+export function setPaused(name, paused) {
+  state.holds.set(name, { paused, at: now() });
+  state.queues = state.queues.map((queue) => (queue.name === name ? { ...queue, paused } : queue));
+}
+
+function withHold(at, queue) {
+  const hold = state.holds.get(queue.name);
+  return hold && at <= hold.at ? { ...queue, paused: hold.paused } : queue;
 }
 
 /** Now, by the service's clock. */

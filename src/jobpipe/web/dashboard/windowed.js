@@ -12,7 +12,6 @@ export function rowsInSight(count, rowHeight, top, viewHeight) {
 }
 
 export class WindowedList {
-  #node = null;
   #redraw;
   #onEnd;
 
@@ -35,6 +34,11 @@ export class WindowedList {
     return isScrolled || (this.#node.contains(document.activeElement) && document.activeElement.matches(":focus-visible"));
   }
 
+  get #node() {
+    // Why looked for: the page that was there before may have left it.
+    return document.querySelector(".rows-body");
+  }
+
   get #rowHeight() {
     // Why from the style: it is another one on a phone.
     return parseFloat(getComputedStyle(document.documentElement).getPropertyValue("--row")) || 44;
@@ -51,7 +55,7 @@ export class WindowedList {
       h("div", { role: "rowgroup", class: "rows-head" }, h("div", { role: "row", class: "row", "aria-rowindex": 1 }, columns.map((name) => h("span", { role: "columnheader" }, name)))),
       h(
         "div",
-        { role: "rowgroup", class: "rows-body", vars: { "--all": `${items.length * height}px` }, made: (node) => (this.#node = node) },
+        { role: "rowgroup", class: "rows-body", vars: { "--all": `${items.length * height}px` } },
         items.slice(first, last).map((item, index) => row(item, { key: item.id, role: "row", "aria-rowindex": first + index + 2, "data-index": first + index, vars: { "--at": `${(first + index) * height}px` } })),
       ),
     );
