@@ -52,6 +52,10 @@ async def hold(payload):
 async def boom(message):
     raise ValueError(message)
 
+@pipe.job("letter", rate="1/h", concurrency=1, key=lambda payload: payload["to"])
+async def letter(payload):
+    await held()
+
 @pipe.cron("30 7 * * 1-5", tz="Europe/Berlin", name="digest")
 async def digest():
     return "sent"

@@ -17,7 +17,7 @@ async def _steps(note: str, seconds: float) -> None:
         job.progress(step / 10, f"{note} {step} of 10")
 
 
-@pipe.job("email", queue="mail", max_retries=5)
+@pipe.job("email", queue="mail", max_retries=5, rate="8/s")
 async def email(mail: dict[str, str]) -> dict[str, str]:
     await asyncio.sleep(random.uniform(0.02, 0.25))
     if random.random() < 0.06:
@@ -25,7 +25,7 @@ async def email(mail: dict[str, str]) -> dict[str, str]:
     return {"message": f"<{random.getrandbits(40):x}@mail.shop.example>"}
 
 
-@pipe.job("thumbnail", queue="media")
+@pipe.job("thumbnail", queue="media", concurrency=4)
 async def thumbnail(file: str) -> dict[str, int]:
     await _steps("size", random.uniform(0.5, 2.5))
     if file.endswith("7.heic"):
@@ -33,10 +33,10 @@ async def thumbnail(file: str) -> dict[str, int]:
     return {"width": 320, "height": 240}
 
 
-@pipe.job("invoice", max_retries=1)
+@pipe.job("invoice", max_retries=3, base=2)
 async def invoice(order: dict[str, int]) -> str:
     await asyncio.sleep(random.uniform(0.05, 0.6))
-    if order["number"] % 23 == 0:
+    if order["number"] % 23 == 0 or order["number"] == 4_711:
         raise TimeoutError("the tax service did not answer within 2 s")
     return f"invoices/{order['number']}.pdf"
 
@@ -47,7 +47,7 @@ async def report(name: str) -> str:
     return f"reports/{name}.xlsx"
 
 
-@pipe.job("webhook", queue="partners")
+@pipe.job("webhook", queue="partners", rate="30/min", key=lambda event: event["shop"])
 async def webhook(event: dict[str, str]) -> int:
     await asyncio.sleep(random.uniform(0.1, 0.4))
     return 200

@@ -58,16 +58,29 @@ def test_a_pause_by_somebody_else_is_seen(page: Page, service: Service) -> None:
     expect(page.get_by_role("button", name="Resume elsewhere")).to_be_visible()
 
 
-def test_an_empty_service_says_what_to_do_next(page: Page, new_service: Callable[..., Service]) -> None:
-    service = new_service()
+def test_an_empty_service_says_on_every_page_what_to_do_next(
+    page: Page, new_service: Callable[..., Service]
+) -> None:
+    service = new_service("--workers", "0")
+    service.client.delete("schedules/digest")
     page.goto(service.url)
-    expect(page.locator(".empty")).to_contain_text("No job yet")
+    nothing = page.locator(".empty")
+    expect(nothing).to_contain_text("No job yet")
     page.get_by_role("button", name="Copy the command").click()
     command = page.evaluate("navigator.clipboard.readText()")
     assert command.startswith(f"curl -X POST '{service.url}enqueue'")
     assert '"payload":"data"' in command
+    for name, words in (
+        ("Jobs", f"curl -X POST '{service.url}enqueue'"),
+        ("Schedules", f"curl -X PUT '{service.url}schedules/nightly'"),
+        ("Workers", "jobpipe worker"),
+    ):
+        page.get_by_role("link", name=name, exact=True).click()
+        expect(nothing).to_contain_text(words)
+    page.get_by_role("link", name="Overview", exact=True).click()
+    expect(nothing).to_be_visible()
     service.enqueue(id="t1")
-    expect(page.locator(".empty")).to_have_count(0)
+    expect(nothing).to_have_count(0)
 
 
 def test_a_chart_that_is_opened_later_has_a_past(page: Page, service: Service) -> None:

@@ -39,9 +39,12 @@ export function limitsPage({ redraw }) {
 }
 
 function card(limit) {
-  const title = limit.key === null || limit.key === "" || limit.key === undefined ? limit.type : `${limit.type} · ${limit.key}`;
-  const cools = limit.cools_until && Date.parse(limit.cools_until) > now();
-  const isBlocked = cools || (limit.waiting > 0 && (limit.next_at || limit.concurrency === limit.running));
+  const title = limit.key === null ? limit.type : `${limit.type} · ${limit.key}`;
+  const isAhead = (at) => at !== null && Date.parse(at) > now();
+  const cools = isAhead(limit.cools_until);
+  const isFull = limit.concurrency !== null && limit.running >= limit.concurrency;
+  // Why not without waiting jobs: a limit that is used up and keeps nobody waiting is doing its work. Of a key it is not known.
+  const isBlocked = cools || (limit.waiting !== 0 && (isFull || isAhead(limit.next_at)));
   return h(
     "section",
     { class: "card", key: title, "aria-label": `Limit of ${title}` },
@@ -49,11 +52,11 @@ function card(limit) {
     h(
       "dl",
       { class: "facts" },
-      limit.rate ? fact("Rate", String(limit.rate)) : null,
+      limit.rate ? fact("Rate", limit.burst > 1 ? `${limit.rate}, ${limit.burst} at once` : limit.rate) : null,
       limit.rate ? fact("Tokens left", limit.tokens === null ? "–" : number(Math.floor(limit.tokens * 10) / 10)) : null,
       limit.concurrency ? fact("At once", [`${limit.running} of ${limit.concurrency}`, meter(limit.running / limit.concurrency, `${percent(limit.running / limit.concurrency)} of what may run at once`)]) : null,
-      fact("Waiting", jobsLink({ type: limit.type, status: "queued" }, count(limit.waiting, "job"))),
-      limit.next_at ? fact("Next one", when(limit.next_at)) : null,
+      limit.waiting === null ? null : fact("Waiting", jobsLink({ type: limit.type, status: "queued" }, count(limit.waiting, "job"))),
+      isAhead(limit.next_at) ? fact("Next one", when(limit.next_at)) : null,
       cools ? fact("Cools until", when(limit.cools_until)) : null,
     ),
     limit.holders?.length ? [h("h3", null, "Held by"), h("ul", { class: "plain" }, limit.holders.slice(0, SHOWN).map((id) => h("li", { key: id }, jobLink(id))), limit.holders.length > SHOWN ? h("li", { class: "muted" }, `and ${limit.holders.length - SHOWN} more`) : null)] : null,
