@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from typing import Any
 
 from jobpipe import Jobpipe, current_job
 
@@ -34,7 +35,7 @@ async def thumbnail(file: str) -> dict[str, int]:
 
 
 @pipe.job("invoice", max_retries=3, base=2)
-async def invoice(order: dict[str, int]) -> str:
+async def invoice(order: dict[str, Any]) -> str:
     await asyncio.sleep(random.uniform(0.05, 0.6))
     if order["number"] % 23 == 0 or order["number"] == 4_711:
         raise TimeoutError("the tax service did not answer within 2 s")

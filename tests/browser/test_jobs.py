@@ -50,6 +50,11 @@ def test_filters_are_in_the_address_and_can_be_gone_back_from(page: Page, servic
     expect(page.locator(ROWS)).to_have_count(1)
     page.go_back()
     expect(page.locator(ROWS)).to_have_count(3)
+    expect(page.get_by_label("Queue")).to_have_value("filters")
+    page.go_back()
+    expect(page.get_by_label("Queue")).to_have_value("")
+    page.go_forward()
+    expect(page.locator(ROWS)).to_have_count(3)
     page.get_by_label("Type").select_option("work")
     expect(page.locator(ROWS)).to_have_count(1)
     assert ids(page) == ["f-2"]

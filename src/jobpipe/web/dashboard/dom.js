@@ -63,6 +63,7 @@ function create(value, namespace) {
   const node = inner ? document.createElementNS(SVG, value.tag) : document.createElement(value.tag);
   setProps(node, {}, value.props);
   patchChildren(node, value.children);
+  choose(node, value);
   drawn.set(node, value);
   value.props.made?.(node);
   return node;
@@ -74,8 +75,14 @@ function update(node, value) {
     return;
   }
   setProps(node, drawn.get(node).props, value.props);
-  if (!value.props.own) patchChildren(node, value.children);
+  patchChildren(node, value.children);
+  choose(node, value);
   drawn.set(node, value);
+}
+
+function choose(node, { tag, props }) {
+  // Why last: a select has no value before it has its options, and forgets their attributes once it was used.
+  if (tag === "select" && node.value !== props.chosen) node.value = props.chosen;
 }
 
 function setProps(node, before, wanted) {
@@ -87,7 +94,7 @@ function setProps(node, before, wanted) {
 }
 
 function setProp(node, name, before, value) {
-  if (name === "made" || name === "own") return;
+  if (name === "made" || name === "chosen") return;
   if (name.startsWith("on")) {
     const event = name.slice(2);
     if (before) node.removeEventListener(event, before);

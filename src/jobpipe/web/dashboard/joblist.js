@@ -5,6 +5,7 @@ import { Resource } from "./resource.js";
 
 const FIRST = 100;
 const PAGE = 500;
+const MOST_FRESH = 10_000; // Why: who reads for hours must not run out of memory
 
 export class JobList {
   jobs = [];
@@ -59,7 +60,7 @@ export class JobList {
         this.jobs[index] = { ...this.jobs[index], status: event.status, attempts: event.attempts, isOut };
         isNews = true;
       } else if (this.#fits(event)) {
-        this.fresh.add(event.id);
+        if (this.fresh.size < MOST_FRESH) this.fresh.add(event.id);
         isNews = true;
       }
     }

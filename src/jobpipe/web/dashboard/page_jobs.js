@@ -150,9 +150,9 @@ function choice(name, filter, tallies, go) {
     h("span", null, name === "type" ? "Type" : "Queue"),
     h(
       "select",
-      { onchange: (event) => go({ [name]: event.target.value }) },
-      h("option", { key: "", value: "", selected: !filter[name] }, `all ${name}s`),
-      [...values].sort().map((value) => h("option", { key: value, value, selected: value === filter[name] }, value)),
+      { chosen: filter[name] ?? "", onchange: (event) => go({ [name]: event.target.value }) },
+      h("option", { key: "", value: "" }, `all ${name}s`),
+      [...values].sort().map((value) => h("option", { key: value, value }, value)),
     ),
   );
 }
