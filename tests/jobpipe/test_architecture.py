@@ -35,6 +35,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "explain",
             "feed",
             "handler",
+            "history",
             "http",
             "limits",
             "outcome",

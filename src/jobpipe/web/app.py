@@ -18,6 +18,7 @@ from .call import Call
 from .enqueue import Enqueue
 from .events import HEARTBEAT, Events
 from .openapi import document
+from .pages import Pages
 from .place import path_of, root_of
 from .problems import NoSuchPathError, WrongMethodError
 from .routes_jobs import JobRoutes
@@ -67,8 +68,10 @@ class WebApp:
         """The table of all that can be called."""
         own.openapi = document(self.calls)
         self._probes = frozenset(call.path for call in self.calls if call.is_probe)
+        self._pages = Pages()
+        calls = [Route(call.path, call.endpoint, methods=[call.method]) for call in self.calls]
         self._starlette = Starlette(
-            routes=[Route(call.path, call.endpoint, methods=[call.method]) for call in self.calls],
+            routes=[*calls, *self._pages.routes()],
             exception_handlers={404: _no_such_path, 405: self._wrong_method},
             lifespan=self._lifespan if lifespan else None,
         )
@@ -84,8 +87,11 @@ class WebApp:
             send = safely(send)
         if scope["type"] == "http" and (path := path_of(scope)) not in self._probes:
             try:
-                self._guard.check(scope)
-                self.site.check_is_started()
+                if self._pages.has(path):
+                    self._guard.check_place(scope)
+                else:
+                    self._guard.check(scope)
+                    self.site.check_is_started()
             except problems.HttpError as error:
                 await problems.answer(error, scope)(scope, receive, send)
                 return

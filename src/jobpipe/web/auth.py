@@ -102,6 +102,11 @@ class Guard:
                 "pages of other sites may not write here; JOBPIPE_ALLOWED_HOSTS names those that may"
             )
 
+    def check_place(self, scope: Scope) -> None:
+        """HttpError unless it was called by its own name: all that files without data need."""
+        hosts = [value for name, value in scope["headers"] if name == b"host"]
+        self._check_host(hosts[0] if len(hosts) == 1 else None, scope)
+
     def _check_host(self, host: bytes | None, scope: Scope) -> None:
         if host is None or not self._is_own(_host_of(b"http://" + host), scope):
             raise ForeignHostError("this service goes by another name; JOBPIPE_ALLOWED_HOSTS gives it more")

@@ -16,7 +16,8 @@ from ..errors import BadInputError
 from ..job import JobStatus
 from . import problems
 from .call import Call, Stream, encode
-from .query import NoQuery, read_query
+from .pulse import Pulses
+from .query import EventsQuery, read_query
 from .site import Site
 
 if TYPE_CHECKING:
@@ -71,9 +72,11 @@ def frame_of(event: JobEvent) -> Frame:
 class _Client:
     """What waits for one reader."""
 
-    __slots__ = ("after", "backlog", "bell", "is_live", "writer")
+    __slots__ = ("after", "backlog", "bell", "is_live", "pulse", "writer")
 
     def __init__(self) -> None:
+        self.pulse = b""
+        """The last one, if it was not sent yet: older ones are of no use to anybody."""
         self.after = 0
         """The number of the last event that was sent."""
         self.backlog: list[Frame] = []
@@ -90,6 +93,11 @@ class _Client:
         if len(self.backlog) > LONGEST_BACKLOG and self.writer is not None:
             self.writer.cancel()
 
+    def feel(self, pulse: bytes) -> None:
+        """Take the newest pulse."""
+        self.pulse = pulse
+        self.bell.set()
+
     def drain(self) -> bytes:
         """All that is new to it."""
         frames, self.backlog = self.backlog, []
@@ -97,7 +105,8 @@ class _Client:
         new = [frame for number, frame in frames if number > self.after]
         if frames:
             self.after = max(self.after, frames[-1][0])
-        return b"".join(new)
+        pulse, self.pulse = self.pulse, b""
+        return b"".join(new) + pulse
 
 
 class Events:
@@ -109,10 +118,11 @@ class Events:
         self._heartbeat = heartbeat
         self._clients: set[_Client] = set()
         self._subscription: asyncio.Task[Callable[[], None]] | None = None
+        self._pulses = Pulses(site)
 
     def calls(self) -> list[Call]:
         """The row of the table."""
-        summary = "Every change of a job's status, as it happens; Last-Event-ID reaches back"
+        summary = "Every change of a job's status, as it happens; Last-Event-ID reaches back; with pulse, also the numbers, every second"
         return [
             Call(
                 method="GET",
@@ -122,6 +132,7 @@ class Events:
                 summary=summary,
                 answers={200: Stream(MEDIA_TYPE, SentEvent)},
                 headers={"Last-Event-ID": LastEventId},
+                query=EventsQuery,
                 refusals=frozenset({422}),
             )
         ]
@@ -134,7 +145,7 @@ class Events:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         client = _Client()
         try:
-            read_query(scope["query_string"], NoQuery)
+            wanted = read_query(scope["query_string"], EventsQuery)
             ends = self._site.ending
             asked = _last_event_id(scope)
             if len(self._clients) >= MOST_CLIENTS:
@@ -151,6 +162,8 @@ class Events:
         except BaseException:
             self._leave(client)
             raise
+        if wanted.pulse and client in self._clients:
+            self._pulses.join(client.feel)
         await self._stream(client, ends, scope, receive, send)
 
     async def _begin(self, client: _Client, asked: int | None) -> None:
@@ -232,6 +245,7 @@ class Events:
 
     def _leave(self, client: _Client) -> None:
         self._clients.discard(client)
+        self._pulses.leave(client.feel)
         subscription = self._subscription
         if not self._clients and subscription is not None and subscription.done():
             self._subscription = None

@@ -43,7 +43,7 @@ def document(calls: Sequence[Call]) -> dict[str, Any]:
     queries = {call.query.__name__ for call in calls}
     return {
         "openapi": "3.1.0",
-        "info": {"title": "jobpipe", "version": _version(), "summary": "A background job service"},
+        "info": {"title": "jobpipe", "version": own_version(), "summary": "A background job service"},
         "paths": paths,
         "components": {
             "schemas": {name: schema for name, schema in components.items() if name not in queries},
@@ -121,7 +121,8 @@ def _parameters(call: Call, known: dict[int, Any], components: dict[str, Any]) -
     return found
 
 
-def _version() -> str:
+def own_version() -> str:
+    """That of the package."""
     try:
         return version("rate-envelope-queue")
     except PackageNotFoundError:

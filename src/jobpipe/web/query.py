@@ -31,6 +31,12 @@ class JobsQuery(Struct, kw_only=True, forbid_unknown_fields=True):
     cursor: Annotated[str, Meta(extra_json_schema={"pattern": "^[0-9]{1,18}$"})] | UnsetType = UNSET
 
 
+class EventsQuery(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What else than jobs to tell of."""
+
+    pulse: bool = False
+
+
 class WaitQuery(Struct, kw_only=True, forbid_unknown_fields=True):
     """How many seconds to wait."""
 

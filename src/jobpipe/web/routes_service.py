@@ -9,7 +9,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ..errors import StoreError
-from ..views import Stats
+from ..history import Past
+from ..stores.base import Tally
+from ..views import Stats, Worker, worker_of
 from .call import Call, json_response
 from .metrics import MEDIA_TYPE, MetricsPage
 from .place import root_of
@@ -21,6 +23,18 @@ class Health(Struct, frozen=True):
     """It is well."""
 
     status: Literal["ok"] = "ok"
+
+
+class TallyList(Struct, frozen=True):
+    """How many jobs there are now, and were ever, by queue, type and status."""
+
+    tallies: list[Tally]
+
+
+class WorkerList(Struct, frozen=True):
+    """All workers that are alive, by name."""
+
+    workers: list[Worker]
 
 
 class ServiceRoutes:
@@ -70,6 +84,27 @@ class ServiceRoutes:
             ),
             Call(
                 method="GET",
+                path="/stats/history",
+                handler=self.history,
+                summary="The last five minutes, second by second",
+                answers={200: Past},
+            ),
+            Call(
+                method="GET",
+                path="/stats/tallies",
+                handler=self.tallies,
+                summary="How many jobs there are, by queue, type and status",
+                answers={200: TallyList},
+            ),
+            Call(
+                method="GET",
+                path="/workers",
+                handler=self.workers,
+                summary="The processes that run jobs",
+                answers={200: WorkerList},
+            ),
+            Call(
+                method="GET",
                 path="/metrics",
                 handler=self.metrics,
                 summary="The same and more, for Prometheus",
@@ -107,6 +142,17 @@ class ServiceRoutes:
 
     async def stats(self, _: Request) -> Response:
         return json_response(await self._site.pipe.stats())
+
+    async def history(self, _: Request) -> Response:
+        return json_response(self._site.pipe.pace.history.past())
+
+    async def tallies(self, _: Request) -> Response:
+        pipe = self._site.pipe
+        counts = await pipe.courier.call(pipe.store.counts)
+        return json_response(TallyList([each for each in counts.tallies if each.count or each.total]))
+
+    async def workers(self, _: Request) -> Response:
+        return json_response(WorkerList([worker_of(each) for each in await self._site.pipe.workers()]))
 
     async def metrics(self, _: Request) -> Response:
         return Response(await self._metrics.render(), media_type=MEDIA_TYPE)

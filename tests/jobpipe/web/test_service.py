@@ -149,6 +149,9 @@ def test_real_answers_are_those_that_the_document_describes(on_memory: Any) -> N
             ("DELETE", "/schedules/{name}", {"name": "s"}, None),
             ("DELETE", "/schedules/{name}", {"name": "s"}, None),
             ("GET", "/stats", {}, None),
+            ("GET", "/stats/history", {}, None),
+            ("GET", "/stats/tallies", {}, None),
+            ("GET", "/workers", {}, None),
             ("GET", "/health", {}, None),
             ("GET", "/readyz", {}, None),
         ]
