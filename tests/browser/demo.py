@@ -48,7 +48,7 @@ async def report(name: str) -> str:
     return f"reports/{name}.xlsx"
 
 
-@pipe.job("webhook", queue="partners", rate="30/min", key=lambda event: event["shop"])
+@pipe.job("webhook", queue="partners", rate="40/min", key=lambda event: event["shop"])
 async def webhook(event: dict[str, str]) -> int:
     await asyncio.sleep(random.uniform(0.1, 0.4))
     return 200

@@ -1,6 +1,6 @@
 """Makes the pictures of the dashboard in docs/images: `make screenshots`.
 
-A real service does the work of a small shop for four minutes; then each page is looked at, light and dark.
+A real service does the work of a small shop for five minutes; then each page is looked at, light and dark.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..jobpipe.processes import program
 
 ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "docs" / "images"
-WARM_UP = 240.0
+WARM_UP = 300.0
 """Seconds that the service works before the first picture."""
 WIDE = ViewportSize(width=1280, height=800)
 PHONE = ViewportSize(width=390, height=780)
@@ -31,8 +31,8 @@ PAGES = {
     "jobs": ("ui/jobs", 800),
     "job": ("ui/jobs/order-4711", 800),
     "schedules": ("ui/schedules", 800),
-    "limits": ("ui/limits", 620),
-    "workers": ("ui/workers", 620),
+    "limits": ("ui/limits", 480),
+    "workers": ("ui/workers", 480),
     "docs": ("docs", 800),
 }
 """Name → address, and height of the picture."""
@@ -67,13 +67,9 @@ class Feeder:
                 for n in range(40)
             )
         )
-        self._client.post("queues/partners/pause")
-        self._put(
-            *(
-                {"id": f"evt-{n}", "type": "webhook", "payload": {"event": "order.paid", "shop": "lisbon"}}
-                for n in range(31)
-            )
-        )
+        self._client.post("queues/newsletter/pause")
+        mail = {"type": "email", "queue": "newsletter", "payload": {"to": "all@shop.example"}}
+        self._put(*({"id": f"news-{n}", **mail} for n in range(31)))
         self._put(
             {
                 "id": "order-4711",
@@ -96,6 +92,9 @@ class Feeder:
                     jobs.append({"id": f"order-{n}", "type": "invoice", "payload": {"number": n}})
                 else:
                     jobs.append({"id": f"img-{n}", "type": "thumbnail", "payload": f"img_{n}.heic"})
+            if self._random.random() < 0.4:
+                event = {"event": "order.paid", "shop": self._random.choice(["lisbon", "oslo"])}
+                jobs.append({"id": f"evt-{self._number}", "type": "webhook", "payload": event})
             if self._number % 60 < 3:
                 jobs.append({"id": f"sales-{self._number}", "type": "report", "payload": "sales"})
             if jobs:

@@ -53,6 +53,7 @@ def test_filters_are_in_the_address_and_can_be_gone_back_from(page: Page, servic
     expect(page.get_by_label("Queue")).to_have_value("filters")
     page.go_back()
     expect(page.get_by_label("Queue")).to_have_value("")
+    expect(page.get_by_label("Queue").locator("option:checked")).to_have_text("all queues")
     page.go_forward()
     expect(page.locator(ROWS)).to_have_count(3)
     page.get_by_label("Type").select_option("work")

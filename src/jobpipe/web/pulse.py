@@ -6,12 +6,15 @@ They are made while somebody listens and are the same for all. Where there is no
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 
 from ..errors import StoreError
 from ..history import Pulse
 from .call import encode
 from .site import Site
+
+logger = logging.getLogger("jobpipe")
 
 _EVERY = 1.0
 _SIGN_OF_LIFE = b": heartbeat\n\n"
@@ -44,8 +47,12 @@ class Pulses:
     async def _tell(self) -> None:
         last = None
         while True:
-            pulse = await self._look()
             frame = _SIGN_OF_LIFE
+            try:
+                pulse = await self._look()
+            except Exception:  # Why: whoever listens must learn of the next one all the same
+                logger.exception("the pulse met an error")
+                pulse = None
             if pulse is not None and pulse.at != last:
                 last = pulse.at
                 frame = b"event: pulse\ndata: %b\n\n" % encode(pulse)

@@ -102,7 +102,7 @@ function setProp(node, name, before, value) {
   } else if (name === "vars") {
     // Why not an attribute: the policy of the page forbids style attributes.
     for (const [variable, text] of Object.entries(value ?? {})) node.style.setProperty(variable, text);
-  } else if (name === "value") {
+  } else if (name === "value" && node.matches("input, textarea")) {
     if (node.value !== value) node.value = value ?? "";
   } else if (value === null || value === undefined || value === false) {
     node.removeAttribute(name);

@@ -44,11 +44,12 @@ function card(limit) {
   const cools = isAhead(limit.cools_until);
   const isFull = limit.concurrency !== null && limit.running >= limit.concurrency;
   // Why not without waiting jobs: a limit that is used up and keeps nobody waiting is doing its work. Of a key it is not known.
-  const isBlocked = cools || (limit.waiting !== 0 && (isFull || isAhead(limit.next_at)));
+  const isUsedUp = isFull || isAhead(limit.next_at) || (limit.tokens !== null && limit.tokens < 1);
+  const isBlocked = cools || (limit.waiting !== 0 && isUsedUp);
   return h(
     "section",
     { class: "card", key: title, "aria-label": `Limit of ${title}` },
-    h("div", { class: "head" }, h("h2", { class: "cut", title }, title), isBlocked ? h("span", { class: "badge queued" }, cools ? "cooling" : "blocked") : h("span", { class: "badge done" }, "open")),
+    h("div", { class: "head" }, h("h2", { class: "cut", title }, title), isBlocked ? h("span", { class: "badge queued" }, cools ? "cooling" : "used up") : h("span", { class: "badge done" }, "open")),
     h(
       "dl",
       { class: "facts" },
