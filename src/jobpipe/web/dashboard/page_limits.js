@@ -39,7 +39,8 @@ export function limitsPage({ redraw }) {
 }
 
 function card(limit) {
-  const title = limit.key === null ? limit.type : `${limit.type} · ${limit.key}`;
+  const isPattern = limit.is_keyed && limit.key === null; // tells what each key may, and is used by none
+  const title = isPattern ? `${limit.type} · each key` : limit.key === null ? limit.type : `${limit.type} · ${limit.key}`;
   const isAhead = (at) => at !== null && Date.parse(at) > now();
   const cools = isAhead(limit.cools_until);
   const isFull = limit.concurrency !== null && limit.running >= limit.concurrency;
@@ -49,13 +50,14 @@ function card(limit) {
   return h(
     "section",
     { class: "card", key: title, "aria-label": `Limit of ${title}` },
-    h("div", { class: "head" }, h("h2", { class: "cut", title }, title), isBlocked ? h("span", { class: "badge queued" }, cools ? "cooling" : "used up") : h("span", { class: "badge done" }, "open")),
+    h("div", { class: "head" }, h("h2", { class: "cut", title }, title), isBlocked ? h("span", { class: "badge queued" }, cools ? "cooling" : "used up") : isPattern ? null : h("span", { class: "badge done" }, "open")),
     h(
       "dl",
       { class: "facts" },
       limit.rate ? fact("Rate", limit.burst > 1 ? `${limit.rate}, ${limit.burst} at once` : limit.rate) : null,
-      limit.rate ? fact("Tokens left", limit.tokens === null ? "–" : number(Math.floor(limit.tokens * 10) / 10)) : null,
-      limit.concurrency ? fact("At once", [`${limit.running} of ${limit.concurrency}`, meter(limit.running / limit.concurrency, `${percent(limit.running / limit.concurrency)} of what may run at once`)]) : null,
+      limit.rate && !isPattern ? fact("Tokens left", limit.tokens === null ? "–" : number(Math.floor(limit.tokens * 10) / 10)) : null,
+      limit.concurrency && isPattern ? fact("At once", limit.concurrency) : null,
+      limit.concurrency && !isPattern ? fact("At once", [`${limit.running} of ${limit.concurrency}`, meter(limit.running / limit.concurrency, `${percent(limit.running / limit.concurrency)} of what may run at once`)]) : null,
       limit.waiting === null ? null : fact("Waiting", jobsLink({ type: limit.type, status: "queued" }, count(limit.waiting, "job"))),
       isAhead(limit.next_at) ? fact("Next one", when(limit.next_at)) : null,
       cools ? fact("Cools until", when(limit.cools_until)) : null,
