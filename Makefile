@@ -3,10 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format bench clean
+.PHONY: help run test lint format bench screenshots clean
 
 help: ## List the targets
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 $(VENV)/.ready: pyproject.toml
 	@echo "setting up $(VENV), which takes half a minute …" >&2
@@ -33,6 +33,9 @@ format: $(VENV)/.ready ## Format the code and mend what ruff can
 bench: $(VENV)/.ready ## Run the benchmarks (CASE=name for one)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group bench
 	$(BIN)/python -m bench $(CASE)
+
+screenshots: $(VENV)/.ready ## Make the pictures of the dashboard anew (needs chromium)
+	$(BIN)/python -m tests.browser.screenshots
 
 clean: ## Remove what the targets made
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

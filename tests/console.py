@@ -14,7 +14,7 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -59,14 +59,17 @@ def file_of(block: str) -> str | None:
 class Terminal:
     """Where commands are run: a folder, and the service that runs in it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, servers: Mapping[str, str]) -> None:
         self._folder = folder
+        self._servers = servers
         self._service: Program | None = None
         self._address = "localhost:8080"
 
     def run(self, command: Command) -> None:
         """Run it; AssertionError unless it ends well and prints what the page shows."""
         text = command.text
+        for name, address in self._servers.items():
+            text = text.replace(name, address)
         if _SERVE.match(text):
             self._serve(text)
             return
@@ -82,7 +85,10 @@ class Terminal:
             check=False,
         )
         assert ended.returncode == 0, f"{text}\n{ended.stdout}{ended.stderr}"
-        assert is_shown(command.shown, ended.stdout), f"{text}\n{ended.stdout}"
+        printed = ended.stdout
+        for name, address in self._servers.items():
+            printed = printed.replace(address, name)
+        assert is_shown(command.shown, printed), f"{text}\n{printed}"
 
     def _serve(self, text: str) -> None:
         self.stop()
@@ -109,9 +115,9 @@ class Terminal:
 
 
 @contextmanager
-def terminal(folder: Path) -> Iterator[Terminal]:
-    """A terminal in the folder; at the end its service is stopped."""
-    opened = Terminal(folder)
+def terminal(folder: Path, servers: Mapping[str, str]) -> Iterator[Terminal]:
+    """A terminal in the folder; at the end its service is stopped. Servers that a page names stand for others."""
+    opened = Terminal(folder, servers)
     try:
         yield opened
         opened.stop()

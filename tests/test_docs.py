@@ -10,6 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
@@ -45,7 +46,8 @@ from rate_envelope_queue.core.lifecycle import TRANSITIONS, QueueState
 
 from .commands import command_names, commands_reference
 from .console import commands_of, file_of, is_shown, terminal
-from .servers import postgres_database
+from .servers_postgres import postgres_database
+from .servers_redis import redis_server
 
 ROOT = Path(__file__).parent.parent
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
@@ -120,6 +122,16 @@ def leave_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
 
 
+@contextmanager
+def servers_of(page: Path, folder: Path) -> Iterator[dict[str, str]]:
+    """A real one for each server that the commands of a page speak to."""
+    if "localhost:6379" not in page.read_text(encoding="utf-8"):
+        yield {}
+        return
+    with redis_server(folder / "redis", appendonly="yes") as server:
+        yield {"localhost:6379": f"127.0.0.1:{server.port}"}
+
+
 @pytest.mark.timeout(180)  # Why longer: a page starts a process for each command
 @pytest.mark.usefixtures("database")
 @pytest.mark.parametrize("page", SERVICE_PAGES, ids=name_of)
@@ -128,7 +140,7 @@ def test_console_blocks_print_what_they_show(
 ) -> None:
     """The commands of a page are run from top to bottom, in one folder, against a service that is started for it."""
     leave_home(tmp_path, monkeypatch)
-    with terminal(tmp_path) as shell:
+    with servers_of(page, tmp_path) as servers, terminal(tmp_path, servers) as shell:
         for snippet in snippets_of(page):
             if name := file_of(snippet.code):
                 (tmp_path / name).write_text(snippet.code, encoding="utf-8")

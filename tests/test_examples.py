@@ -133,6 +133,33 @@ PRINTS: dict[str, list[str] | set[str]] = {
         "job bill-18: not there",
         "done: bill for order 17",
     ],
+    "16_jobpipe_in_starlette.py": [
+        "uploaded: {'job': 'resize-cat.jpg', 'new': True}",
+        "done: cat.jpg is smaller",
+        "ready: {'status': 'ok'}",
+        "the API is at /queue",
+        "stopped, with its workers",
+    ],
+    "17_jobpipe_in_fastapi.py": [
+        "taken: {'job': 'confirm-17'}",
+        "without a token: 401 No valid token",
+        "done: order 17 is confirmed to ada@example.org",
+    ],
+    "18_jobpipe_in_django.py": [
+        "order 17 is taken",
+        "without stock: 500",
+        "orders: [17]",
+        "job bill-17: there",
+        "job bill-18: not there",
+        "done: bill for order 17",
+    ],
+    "19_jobpipe_in_flask.py": [
+        "first: {'job': 'mail-ada', 'new': True}",
+        "again: {'job': 'mail-ada', 'new': False}",
+        "a name that is none: 422",
+        "before: {'result': None, 'status': 'queued'}",
+        "after: {'result': 'sent to ada@example.org', 'status': 'done'}",
+    ],
 }
 """How the lines begin that an example has to print: a list in this order, a set in any; others may come between."""
 

@@ -7,18 +7,18 @@ when it is first needed. Methods are for asyncio; those that end in `_sync` are 
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import cached_property
-from typing import Any, NamedTuple, ParamSpec, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack, overload
 
 from msgspec import UNSET
 
 from . import builtin
 from . import explain as explaining
 from . import payload as json
+from .access import Access
 from .courier import Answer, Courier, unwrap
 from .errors import BadInputError, JobConflictError, JobNotFoundError, WrongStatusError
 from .feed import Feed
@@ -30,10 +30,13 @@ from .pace import Pace
 from .request import JobOptions, JobRequest, check, convert, read, read_many
 from .schedule import seconds_of
 from .settings import Settings
-from .stores import open_store
 from .stores.base import Filter, JobEvent, Missed, NewJob, Receipt, Store, WorkerInfo
 from .timetable import ScheduleRequest, Timetable
 from .views import JobPage, QueueInfo, Stats, filter_of, queues_of, read_cursor
+
+if TYPE_CHECKING:
+    from .service import Service
+    from .web.app import WebApp
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -46,14 +49,6 @@ _LOOK_AGAIN = 5.0
 """Seconds after which one who waits looks for himself."""
 
 
-class _Opened(NamedTuple):
-    """A store in use, and the ways to it."""
-
-    store: Store
-    courier: Courier
-    feed: Feed
-
-
 class Jobpipe:
     """The job types of a program, and their store.
 
@@ -62,17 +57,18 @@ class Jobpipe:
     """
 
     def __init__(self, store: str | Store | None = None, **settings: Any) -> None:
-        self._given_store = None if store is None or isinstance(store, str) else store
+        given = None if store is None or isinstance(store, str) else store
         url = store if isinstance(store, str) else getattr(store, "url", None)
         self._defaults = settings if url is None else {**settings, "store": url}
         self._flags: Mapping[str, Any] = {}
-        self._opening = threading.Lock()
-        self._opened: _Opened | None = None
+        self._access = Access(given, lambda: self.settings, self.hint)
         self._on_hint: list[Callable[[], object]] = []
         self._on_cancel: list[Callable[[Sequence[str]], object]] = []
         self.types: dict[str, JobType[..., Any]] = {}
         """The job types that this process knows, by name."""
         self.pace = Pace()
+        self.service: Service | None = None
+        """What runs jobs in this process, or has run them last."""
         self.schedules = Timetable(self)
         """The schedules in the store; those of the program are made by `every` and `cron`."""
         builtin.register(self)
@@ -164,40 +160,21 @@ class Jobpipe:
     @property
     def store(self) -> Store:
         """The store, opened and migrated when it is first needed."""
-        return (self._opened or self._open()).store
+        return self._access().store
 
     @property
     def courier(self) -> Courier:
         """The way to the store from an event loop."""
-        return (self._opened or self._open()).courier
+        return self._access().courier
 
     @property
     def feed(self) -> Feed:
         """What happens in the store."""
-        return (self._opened or self._open()).feed
-
-    def _open(self) -> _Opened:
-        with self._opening:
-            if self._opened is None:
-                given = self._given_store
-                # Why by its URL: a flag, or the environment, may name another.
-                is_given = given is not None and given.url == self.settings.store
-                store = given if given is not None and is_given else open_store(self.settings.store)
-                store.migrate()
-                self._opened = _Opened(
-                    store, Courier(store, self.settings.queue_size, self.hint), Feed(store)
-                )
-            return self._opened
+        return self._access().feed
 
     def close(self) -> None:
         """Let go of the store and of threads; the next use opens them again."""
-        with self._opening:
-            opened, self._opened = self._opened, None
-            if opened is not None:
-                opened.feed.close()
-                opened.courier.close()
-                if opened.store is not self._given_store:
-                    opened.store.close()
+        self._access.close()
 
     async def __aenter__(self) -> Self:
         _ = self.store
@@ -217,6 +194,15 @@ class Jobpipe:
             yield self
         finally:
             await service.stop()
+
+    def asgi(self, *, allowed_hosts: Collection[str] = (), insecure: bool = False) -> WebApp:
+        """The API as an ASGI application: to be mounted in another, or served with workers by its own lifespan.
+
+        It goes by the names in `allowed_hosts` too. Without a token only this machine may call, unless `insecure`.
+        """
+        from .web.app import make_app  # Why here: a process that only enqueues needs none of it
+
+        return make_app(self, lifespan=True, allowed_hosts=allowed_hosts, only_local=not insecure)
 
     # Putting in
 
@@ -256,7 +242,8 @@ class Jobpipe:
 
     def prepare(self, request: JobRequest, where: str = "") -> NewJob:
         """The request with its defaults filled in and its payload checked; BadInputError naming the field."""
-        job_type = self.types.get(check_name(f"{where}type", request.type))
+        type = check_name(f"{where}type", request.type)
+        job_type = self.types.get(type)
         try:
             id = new_id() if request.id is UNSET else check_id(request.id)
             payload = json.encode(request.payload) if job_type is None else job_type.encode(request.payload)
@@ -276,7 +263,7 @@ class Jobpipe:
         delay = 0.0 if request.delay is UNSET else float(request.delay)
         return NewJob(
             id=id,
-            type=request.type,
+            type=type,
             queue=queue,
             payload=payload,
             max_retries=max_retries,
@@ -285,7 +272,7 @@ class Jobpipe:
             run_at=run_at,
             deadline=deadline,
             fingerprint=json.fingerprint(
-                payload, request.type, queue, max_retries, priority, delay, run_at, deadline
+                payload, type, queue, max_retries, priority, delay, run_at, deadline
             ),
             key=key,
         )

@@ -141,7 +141,8 @@ class JobType(Generic[P, R]):
         try:
             argument = self._decode(raw)
         except msgspec.ValidationError as error:
-            raise complaint(error, msgspec.json.decode(raw), "payload.") from None
+            # Why without the value: the error is logged too, and payloads may hold secrets.
+            raise complaint(error, None, "payload.", is_private=True) from None
         except msgspec.DecodeError as error:
             raise BadInputError("payload", f"in the store is not JSON: {error}") from None
         if self._check is not None:

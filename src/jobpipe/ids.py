@@ -39,7 +39,8 @@ def check_name(field: str, value: object) -> str:
 
 def _check(field: str, value: object, longest: int) -> str:
     if isinstance(value, str) and len(value) <= longest and _ALLOWED.fullmatch(value):
-        return value
+        # Why: no encoder takes a string that is more than one, such as a member of an enumeration.
+        return value if type(value) is str else str.__str__(value)
     shown = f"{value[:40]!r}…" if isinstance(value, str) and len(value) > 40 else repr(value)
     raise BadInputError(
         field,

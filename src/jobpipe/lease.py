@@ -128,7 +128,7 @@ class Keeper:
 
     def _look(self) -> None:
         self._pipe.pace.note(self._store.counts())
-        self._is_away = False  # Why here: other chores may have nothing to ask the store
+        self._is_away = False  # Why only here: other chores may have had nothing to ask the store
 
     def _tick(self) -> float | None:
         return self._pipe.schedules.tick(self._store)

@@ -76,11 +76,13 @@ class LimitInfo(Struct, frozen=True, kw_only=True):
 
     type: str
     key: str | None = None
-    """None for a limit of the whole type."""
+    """None for the type as a whole."""
+    is_keyed: bool = False
+    """Does each key have it to itself? Then the row of the type tells what each key may."""
     rate: str | None = None
     burst: int = 1
     tokens: float | None = None
-    """How many may start at once; None without a rate."""
+    """How many may start at once; None without a rate, and where each key has its own."""
     next_at: datetime | None = None
     """When the next one may start; None if that is now, or nobody knows."""
     concurrency: int | None = None
@@ -124,14 +126,17 @@ def _info(
     burst = limit.burst if limit is not None else 1
     ahead = max(next_at - found.now, 0.0)
     starts_at = next_at - (burst - 1) * interval
+    is_keyed = limit is not None and limit.is_keyed
+    has_tokens = bool(interval) and (bool(key) or not is_keyed)
     cools_until = found.cooling.get(type)
     return LimitInfo(
         type=type,
         key=key or None,
+        is_keyed=is_keyed,
         rate=rate_text(interval),
         burst=burst,
-        tokens=round(max(burst - ahead / interval, 0.0), 3) if interval else None,
-        next_at=instant(starts_at) if interval and starts_at > found.now else None,
+        tokens=round(max(burst - ahead / interval, 0.0), 3) if has_tokens else None,
+        next_at=instant(starts_at) if has_tokens and starts_at > found.now else None,
         concurrency=(limit.concurrency or None) if limit is not None else None,
         running=running,
         holders=holders,

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from math import ceil
 
+from .history import History
 from .job import FINISHED, JobStatus
 from .stores.base import Counts
 
@@ -22,9 +23,12 @@ class Pace:
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._samples: deque[tuple[float, dict[tuple[str, JobStatus], int]]] = deque(maxlen=64)
+        self.history = History(now)
+        """What the pace was in the last minutes."""
 
     def note(self, counts: Counts) -> None:
         """Take a look at the totals."""
+        self.history.note(counts)
         now = self._now()
         totals: dict[tuple[str, JobStatus], int] = {}
         for tally in counts.tallies:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from math import isfinite
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, ClassVar, TypedDict
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -45,6 +45,9 @@ class JobRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     run_at: Instant | UnsetType = UNSET
     delay: Delay | UnsetType = UNSET
     deadline: Deadline | UnsetType = UNSET
+
+    RULES: ClassVar[dict[str, Any]] = {"not": {"required": ["delay", "run_at"]}}
+    """What its schema says beyond the fields."""
 
 
 class JobOptions(TypedDict, total=False):
@@ -107,11 +110,15 @@ def convert(value: Any, type: Any, where: str = "") -> Any:
 
 _PATH = re.compile(r"^(?P<problem>.*?)(?: - at `(?P<key>key in )?\$(?P<path>.*)`)?$", re.DOTALL)
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
+_QUOTED = re.compile(r"(?<=value ).*", re.DOTALL)
+"""The value in what is said of enumerations and tags."""
 _MISSING = re.compile(r"Object missing required field `(.*)`", re.DOTALL)
 
 
-def complaint(error: msgspec.ValidationError, value: Any, where: str = "") -> BadInputError:
-    """What msgspec found, with the field in front and the value behind."""
+def complaint(
+    error: msgspec.ValidationError, value: Any, where: str = "", *, is_private: bool = False
+) -> BadInputError:
+    """What msgspec found, with the field in front and the value behind, unless that is nobody else's business."""
     match = _PATH.match(str(error))
     problem, path = (match["problem"], match["path"] or "") if match else (str(error), "")
     field = (where + path.lstrip(".")).rstrip(".")
@@ -120,6 +127,8 @@ def complaint(error: msgspec.ValidationError, value: Any, where: str = "") -> Ba
         if named:
             return BadInputError(".".join(filter(None, [field, named[1][:100] or "''"])), words)
     problem = problem[:1].lower() + problem[1:]
+    if is_private:
+        return BadInputError(field or "the body", f"is wrong: {_QUOTED.sub('(not shown)', problem)}")
     if "matching regex" in problem:
         problem = (
             "must consist of A-Z a-z 0-9 . _ : @ -, beginning with a letter or digit, "

@@ -33,12 +33,27 @@ class Service:
         self.is_stopping = False
         """Does it take no more jobs?"""
         self.is_started = False
+        self.is_ended = False
         self._slots = workers
         self.runner: Runner | None = None
         self._keeper: Keeper | None = None
 
     async def start(self) -> None:
         """Open the store and begin to run jobs."""
+        other = self.pipe.service
+        if other is not None and other is not self and not other.is_ended:
+            raise RuntimeError(
+                "this pipe runs jobs in this process already: one `pipe.running()` at a time, on one event loop"
+            )
+        self.pipe.service = self
+        try:
+            await self._start()
+        except BaseException:
+            self.pipe.service = None
+            raise
+        self.is_started = True
+
+    async def _start(self) -> None:
         settings = self.pipe.settings
         slots = settings.workers if self._slots is None else self._slots
         await asyncio.to_thread(lambda: self.pipe.schedules.register(self.pipe.store))
@@ -47,7 +62,6 @@ class Service:
             await self.runner.start()
         self._keeper = Keeper(self.pipe, self.runner)
         self._keeper.start()
-        self.is_started = True
 
     async def start_when_possible(self, stop: asyncio.Event) -> bool:
         """Start as soon as the store is there; False if the stop came before."""
@@ -84,10 +98,13 @@ class Service:
     async def stop(self, grace: float | None = None) -> None:
         """Let running jobs end within the grace, give the rest back, and let go of the store."""
         self.begin_stop()
-        if self.runner is not None:
-            await self.runner.stop(self.pipe.settings.grace if grace is None else grace)
-        if self._keeper is not None:
-            await asyncio.to_thread(self._keeper.stop)
+        try:
+            if self.runner is not None:
+                await self.runner.stop(self.pipe.settings.grace if grace is None else grace)
+            if self._keeper is not None:
+                await asyncio.to_thread(self._keeper.stop)
+        finally:
+            self.is_ended = True
 
     async def close(self) -> None:
         """Let go of the store: after the last read."""

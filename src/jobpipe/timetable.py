@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType, json
 
@@ -17,7 +17,7 @@ from .errors import BadInputError, JobpipeError, QueueFullError, ScheduleNotFoun
 from .ids import check_name
 from .job import instant
 from .request import JobRequest, Name, convert
-from .schedule import Timing, following, is_missed, placed, preview, tick_id
+from .schedule import LONGEST, SHORTEST, Timing, following, is_missed, placed, preview, tick_id
 from .stores.base import Missed, NewJob, Receipt, ScheduleEntry, Store
 
 if TYPE_CHECKING:
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("jobpipe")
 
-Expression = Annotated[str, Meta(max_length=200)]
-Zone = Annotated[str, Meta(max_length=100)]
+Expression = Annotated[str, Meta(max_length=200, extra_json_schema={"format": "cron"})]
+Zone = Annotated[str, Meta(max_length=100, extra_json_schema={"format": "time-zone"})]
+Interval = Annotated[float, Meta(extra_json_schema={"minimum": SHORTEST, "maximum": LONGEST})]
 
 
 class ScheduleRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -35,10 +36,16 @@ class ScheduleRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     type: Name
     payload: Any = None
     queue: Name | UnsetType = UNSET
-    every: float | UnsetType = UNSET
+    every: Interval | UnsetType = UNSET
     cron: Expression | UnsetType = UNSET
     tz: Zone | UnsetType = UNSET
     missed: Missed = Missed.ONE
+
+    RULES: ClassVar[dict[str, Any]] = {
+        "oneOf": [{"required": ["every"]}, {"required": ["cron"]}],
+        "dependentRequired": {"tz": ["cron"]},
+    }
+    """What its schema says beyond the fields."""
 
 
 class ScheduleInfo(Struct, frozen=True, kw_only=True):

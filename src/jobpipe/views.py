@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from msgspec import Struct
 
 from .errors import BadInputError
 from .ids import check_name
-from .job import FINISHED, Job, JobStatus
+from .job import FINISHED, Job, JobStatus, instant
 from .request import convert
-from .stores.base import Counts, Filter
+from .stores.base import Counts, Filter, WorkerInfo
 
 
 class JobPage(Struct, frozen=True):
@@ -38,6 +40,29 @@ class Stats(Struct, frozen=True, kw_only=True):
     failed: int
     cancelled: int
     per_second: dict[str, float]
+
+
+class Worker(Struct, frozen=True, kw_only=True):
+    """A process that runs jobs, which ones, and when it was last heard of."""
+
+    name: str
+    types: tuple[str, ...]
+    slots: int
+    running: tuple[str, ...]
+    started_at: datetime
+    seen_at: datetime
+
+
+def worker_of(info: WorkerInfo) -> Worker:
+    """The worker as it is shown."""
+    return Worker(
+        name=info.name,
+        types=info.types,
+        slots=info.slots,
+        running=info.running,
+        started_at=instant(info.started_at),
+        seen_at=instant(info.seen_at),
+    )
 
 
 def filter_of(

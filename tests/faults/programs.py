@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from functools import cached_property
 from pathlib import Path
@@ -83,9 +83,11 @@ def eventually(condition: Callable[[], T | None], what: object = "", limit: floa
 class Program:
     """A process in a group of its own."""
 
-    def __init__(self, arguments: Sequence[str], folder: Path, log: Path) -> None:
+    def __init__(
+        self, arguments: Sequence[str], folder: Path, log: Path, env: Mapping[str, str] | None = None
+    ) -> None:
         ours = ("JOBPIPE_", "WORKERS", "QUEUE_SIZE")
-        env = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
         self.arguments = list(arguments)
         self.log = log
         with log.open("wb") as output:
@@ -95,7 +97,7 @@ class Program:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd=folder,
-                env=env,
+                env={**clean, **(env or {})},
                 start_new_session=True,
             )
         self.pid = self.process.pid
@@ -163,7 +165,7 @@ class Program:
 
     @cached_property
     def url(self) -> str:
-        return self.line(r"listening on (http://\S+)")[1]
+        return self.line(r"listening on (http://[\w.:\[\]]+)")[1]
 
     @property
     def port(self) -> int:
@@ -245,6 +247,8 @@ class Start:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.programs: list[Program] = []
+        self.env: dict[str, str] = {}
+        """What programs that are started from now on have in their environment."""
 
     def __call__(self, *arguments: str) -> Program:
         """`jobpipe …` with the app, unless another is named."""
@@ -253,7 +257,7 @@ class Start:
         return self.command(jobpipe(command, *app, *rest))
 
     def command(self, arguments: Sequence[str]) -> Program:
-        program = Program(arguments, self.folder, self.folder / f"output-{len(self.programs)}")
+        program = Program(arguments, self.folder, self.folder / f"output-{len(self.programs)}", self.env)
         self.programs.append(program)
         return program
 
@@ -261,6 +265,12 @@ class Start:
         """A service that listens."""
         program = self("serve", *arguments)
         _ = program.http  # made here and not by the first to use it: there may be several threads
+        return program
+
+    def plain(self, *arguments: str) -> Program:
+        """A service with the built-in types only."""
+        program = self.command(jobpipe("serve", "--port", "0", *arguments))
+        _ = program.http
         return program
 
     def worker(self, *arguments: str) -> Program:

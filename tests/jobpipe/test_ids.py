@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import string
 import uuid
+from enum import Enum
 from typing import Any
 
 import pytest
@@ -96,3 +97,12 @@ def test_a_refusal_is_one_short_line_however_long_the_value() -> None:
         check_id("x\n" * 100_000)
     assert len(str(caught.value)) < 250
     assert "\n" not in str(caught.value)
+
+
+def test_a_string_that_is_more_than_one_becomes_a_plain_one() -> None:
+    class Queue(str, Enum):  # noqa: UP042 - older programs have such
+        MAIL = "mail"
+
+    assert type(check_name("queue", Queue.MAIL)) is str
+    assert check_name("queue", Queue.MAIL) == "mail"
+    assert type(check_id(Queue.MAIL)) is str

@@ -220,7 +220,8 @@ def test_busy_key_is_named_and_holds_up_no_other(pipe: Jobpipe) -> None:
             found = await pipe.explain(second.id)
             assert (found.reason, found.blockers) == (Reason.CONCURRENCY, (first.id,))
             assert "'ship' with the key '1'" in found.text
-            held = [info for info in await pipe.limits() if info.key]
+            whole, *held = await pipe.limits()
+            assert (whole.key, whole.is_keyed, whole.concurrency, whole.running) == (None, True, 1, 0)
             assert [(info.key, info.running, info.waiting) for info in held] == [("1", 1, None)]
             gate.go.set()
             await finished(pipe, second.id)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import JobpipeError, SettingsError, StoreRefusedError
-from ..logs import setup_logging
+from ..logs import escape, setup_logging
 
 if TYPE_CHECKING:
     from ..app import Jobpipe
@@ -26,7 +26,7 @@ def run_child(leash: Leash, *, app: str | None, flags: Mapping[str, Any], is_web
     except AppBrokenError as error:
         return leash.fault(f"{error.details}error: {error}", 1)
     except JobpipeError as error:
-        return leash.fault(str(error), _code(error))
+        return leash.fault(escape(str(error)), _code(error))
     except Exception:
         return leash.fault(traceback.format_exc(), 1)
     setup_logging(pipe.settings.log)
@@ -47,7 +47,7 @@ def run_child(leash: Leash, *, app: str | None, flags: Mapping[str, Any], is_web
         # Why not asyncio.run: it would wait for threads, and a handler may be stuck in one.
         loop.run_until_complete(main)
     except (SettingsError, StoreRefusedError) as error:
-        return leash.fault(str(error), _code(error))
+        return leash.fault(escape(str(error)), _code(error))
     return 0
 
 

@@ -20,6 +20,7 @@ from .. import payload as json
 from ..errors import BadInputError, JobpipeError, SettingsError
 from ..explain import Explanation
 from ..job import Job, JobStatus
+from ..masking import masked
 from ..request import JobRequest
 from ..settings import Settings
 from ..stores.base import Receipt
@@ -72,10 +73,9 @@ class ServiceTarget(Target):
     """The jobs of a service."""
 
     def __init__(self, url: str, token: str | None) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.netloc or parts.username is not None:
+        if not _is_address(url):
             raise SettingsError(
-                "--url", f"must be the address of a service, as http://localhost:8080 is, got {url!r}"
+                "--url", f"must be the address of a service, as http://localhost:8080 is, got {masked(url)}"
             )
         self._url = url.rstrip("/")
         self._token = token or Settings.load().token
@@ -197,6 +197,16 @@ class ServiceTarget(Target):
             return JobpipeError(problem.detail)  # Why no RefusedError: whether it was done, nobody knows
         text = f"the service at {self._url} refuses: {problem.detail}" if slug in _HINTS else problem.detail
         return RefusedError("; ".join(filter(None, [text, _HINTS.get(slug)])), error.code, slug)
+
+
+def _is_address(url: str) -> bool:
+    """Of a service: without a user, whose password would be in every error, and without a query."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    is_plain = "@" not in parts.netloc and not parts.query and not parts.fragment
+    return parts.scheme in ("http", "https") and bool(parts.netloc) and is_plain
 
 
 def _path(kind: str, name: str) -> str:

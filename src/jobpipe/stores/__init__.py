@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from importlib.metadata import entry_points
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from ..errors import SettingsError
@@ -18,10 +19,27 @@ _BUILT_IN = {
     "sqlite": ("jobpipe.stores.sqlite", "open_sqlite"),
     "postgresql": ("jobpipe.stores.postgres", "open_postgres"),
     "postgres": ("jobpipe.stores.postgres", "open_postgres"),
+    "redis": ("jobpipe.stores.redis", "open_redis"),
+    "rediss": ("jobpipe.stores.redis", "open_redis"),
+    "unix": ("jobpipe.stores.redis", "open_redis"),
+    "redis+unix": ("jobpipe.stores.redis", "open_redis"),
 }
 """Scheme → where its opener is. Why not imported here: each needs a driver that another does without."""
 GROUP = "jobpipe.stores"
 """The entry-point group: the name is the scheme, the object takes the URL and returns a Store."""
+
+
+def _imported(module: str) -> ModuleType:
+    """The module of a store; the extra that brings its driver has the same name."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("jobpipe"):
+            raise
+        extra = module.rpartition(".")[2]
+        raise SettingsError(
+            "JOBPIPE_STORE", f"needs {error.name}: pip install 'rate-envelope-queue[{extra}]'"
+        ) from error
 
 
 def open_store(url: str) -> Store:
@@ -29,17 +47,12 @@ def open_store(url: str) -> Store:
     scheme = url.partition(":")[0].lower()
     if scheme in _BUILT_IN:
         module, name = _BUILT_IN[scheme]
-        try:
-            opener: Callable[[str], Store] = getattr(import_module(module), name)
-        except ImportError as error:
-            extra = module.rpartition(".")[2]
-            raise SettingsError(
-                "JOBPIPE_STORE",
-                f"with {scheme}:// needs a driver: pip install 'rate-envelope-queue[{extra}]' ({error})",
-            ) from error
+        opener: Callable[[str], Store] = getattr(_imported(module), name)
         return opener(url)
     for entry in entry_points(group=GROUP, name=scheme):
         opener = entry.load()
         return opener(url)
     known = ", ".join(f"{each}://" for each in _BUILT_IN)
-    raise SettingsError("JOBPIPE_STORE", f"must begin with one of {known}, got the scheme {scheme!r}")
+    # Why not more of it: what is no URL may be a password that came to the wrong place.
+    given = f"the scheme {scheme!r}" if "://" in url else "no URL"
+    raise SettingsError("JOBPIPE_STORE", f"must begin with one of {known}, got {given}")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-import msgspec
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
@@ -18,12 +18,15 @@ from .call import Call
 from .enqueue import Enqueue
 from .events import HEARTBEAT, Events
 from .openapi import document
+from .pages import Pages
+from .place import path_of, root_of
 from .problems import NoSuchPathError, WrongMethodError
 from .routes_jobs import JobRoutes
 from .routes_limits import LimitRoutes
 from .routes_queues import QueueRoutes
 from .routes_schedules import ScheduleRoutes
 from .routes_service import ServiceRoutes
+from .safety import safely
 from .site import Site
 
 if TYPE_CHECKING:
@@ -36,7 +39,18 @@ if TYPE_CHECKING:
 class WebApp:
     """A pipe as an ASGI application."""
 
-    def __init__(self, pipe: Jobpipe, service: Service | None, *, lifespan: bool, heartbeat: float) -> None:
+    def __init__(
+        self,
+        pipe: Jobpipe,
+        service: Service | None,
+        *,
+        lifespan: bool,
+        heartbeat: float,
+        allowed_hosts: Collection[str],
+        only_local: bool,
+    ) -> None:
+        self._allowed_hosts = allowed_hosts
+        self._only_local = only_local
         self.site = Site(pipe, service)
         self.events = Events(self.site, heartbeat)
         self._enqueue = Enqueue(self.site)
@@ -52,66 +66,85 @@ class WebApp:
         )
         self.calls: list[Call] = [call for part in parts for call in part.calls()]
         """The table of all that can be called."""
-        own.openapi = msgspec.json.encode(document(self.calls))
+        own.openapi = document(self.calls)
         self._probes = frozenset(call.path for call in self.calls if call.is_probe)
+        self._pages = Pages()
+        calls = [Route(call.path, call.endpoint, methods=[call.method]) for call in self.calls]
         self._starlette = Starlette(
-            routes=[Route(call.path, call.endpoint, methods=[call.method]) for call in self.calls],
+            routes=[*calls, *self._pages.routes()],
             exception_handlers={404: _no_such_path, 405: self._wrong_method},
             lifespan=self._lifespan if lifespan else None,
         )
         self._starlette.router.redirect_slashes = False
-        self._guard = Guard(pipe.settings)
+
+    @cached_property
+    def _guard(self) -> Guard:
+        # Why not before the first call: the settings of a pipe may be given after its application was made.
+        return Guard(self.site.pipe.settings, self._allowed_hosts, only_local=self._only_local)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] not in self._probes:
+        if scope["type"] == "http":
+            send = safely(send)
+        if scope["type"] == "http" and (path := path_of(scope)) not in self._probes:
             try:
-                self._guard.check(scope)
-                self.site.check_is_started()
+                if self._pages.has(path):
+                    self._guard.check_place(scope)
+                else:
+                    self._guard.check(scope)
+                    self.site.check_is_started()
             except problems.HttpError as error:
                 await problems.answer(error, scope)(scope, receive, send)
                 return
             # Why past the router: it would cost as much as the rest of the call.
-            if scope["path"] == "/enqueue" and scope["method"] == "POST":
+            if path == "/enqueue" and scope["method"] == "POST":
                 await self._enqueue(scope, receive, send)
                 return
         await self._starlette(scope, receive, send)
 
     def end_streams(self) -> None:
         """Have calls that take long, such as event streams, end at once."""
-        self.site.ending.set()
+        self.site.end()
 
     @asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        service = self.site.service
-        if service is not None:
-            await service.start()
-        try:
+        async with self.site.pipe as pipe, pipe.running():
             yield
-        finally:
             self.end_streams()
-            if service is not None:
-                await service.stop()
-                await service.close()
 
     def _wrong_method(self, request: Request, _: Exception) -> Response:
         routes = [route for route in self._starlette.routes if isinstance(route, Route)]
-        found = [route.methods or () for route in routes if route.path_regex.match(request.url.path)]
+        found = [route.methods or () for route in routes if route.path_regex.match(path_of(request.scope))]
         allowed = ", ".join(sorted({method for methods in found for method in methods}))
         error = WrongMethodError(f"{request.method} is not possible here, but {allowed}", allow=allowed)
         return problems.answer(error, request.scope)
 
 
 def _no_such_path(request: Request, _: Exception) -> Response:
+    place = f"{root_of(request.scope)}/openapi.json"
     return problems.answer(
-        NoSuchPathError("there is nothing at this path; /openapi.json says what there is"), request.scope
+        NoSuchPathError(f"there is nothing at this path; {place} says what there is"), request.scope
     )
 
 
 def make_app(
-    pipe: Jobpipe, service: Service | None = None, *, lifespan: bool = False, heartbeat: float = HEARTBEAT
+    pipe: Jobpipe,
+    service: Service | None = None,
+    *,
+    lifespan: bool = False,
+    heartbeat: float = HEARTBEAT,
+    allowed_hosts: Collection[str] = (),
+    only_local: bool = False,
 ) -> WebApp:
-    """The application for a pipe, and for the service that runs its jobs in this process, if there is one.
+    """The application for a pipe, and for the service that runs its jobs in this process.
 
-    Whoever runs the service starts and stops it, unless the lifespan is to do so.
+    Without a service it is the one that the pipe knows at the time of a call, if any; with `lifespan` a server that knows
+    of lifespans starts and stops it. With `only_local`, none but this machine may call unless a token is set.
     """
-    return WebApp(pipe, service, lifespan=lifespan, heartbeat=heartbeat)
+    return WebApp(
+        pipe,
+        service,
+        lifespan=lifespan,
+        heartbeat=heartbeat,
+        allowed_hosts=allowed_hosts,
+        only_local=only_local,
+    )

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from hmac import compare_digest
 from ipaddress import IPv6Address, ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from .problems import (
+    ForeignCallerError,
     ForeignHostError,
     ForeignOriginError,
     NoTokenError,
@@ -63,12 +64,15 @@ class WrongTokens:
 class Guard:
     """What stands before every call but the probes. Why no application of its own: each costs the hot path."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(
+        self, settings: Settings, allowed_hosts: Collection[str] = (), *, only_local: bool = False
+    ) -> None:
         self._token = None if settings.token is None else settings.token.encode()
         self._read_token = None if settings.read_token is None else settings.read_token.encode()
         self._is_guarded = self._token is not None or self._read_token is not None
         self._is_anywhere = settings.host in _ANYWHERE
-        own = {settings.host, *settings.allowed_hosts} - _ANYWHERE
+        self._is_only_local = only_local and not self._is_guarded
+        own = {settings.host, *settings.allowed_hosts, *allowed_hosts} - _ANYWHERE
         self._own = frozenset(each.lower().strip("[]") for each in own)
         self._suffixes = tuple(each[1:].lower() for each in own if each.startswith("*."))
         self._good_hosts: set[bytes] = set()
@@ -88,6 +92,8 @@ class Guard:
                 token = value
         if host not in self._good_hosts:
             self._check_host(host, scope)
+        if self._is_only_local:
+            _check_is_local(scope)
         is_write = scope["method"] not in _READS
         if self._is_guarded:
             self._check_token(token, scope, is_write)
@@ -95,6 +101,11 @@ class Guard:
             raise ForeignOriginError(
                 "pages of other sites may not write here; JOBPIPE_ALLOWED_HOSTS names those that may"
             )
+
+    def check_place(self, scope: Scope) -> None:
+        """HttpError unless it was called by its own name: all that files without data need."""
+        hosts = [value for name, value in scope["headers"] if name == b"host"]
+        self._check_host(hosts[0] if len(hosts) == 1 else None, scope)
 
     def _check_host(self, host: bytes | None, scope: Scope) -> None:
         if host is None or not self._is_own(_host_of(b"http://" + host), scope):
@@ -137,6 +148,19 @@ class Guard:
                 "too many wrong tokens came from this address", retry_after=str(wait)
             )
         raise NoTokenError("the token is wrong", www_authenticate='Bearer error="invalid_token"')
+
+
+def _check_is_local(scope: Scope) -> None:
+    """ForeignCallerError for a call from another machine; where there is no address, a socket of this one was called."""
+    client = scope.get("client")
+    try:
+        is_local = client is None or ip_address(client[0].removeprefix("::ffff:")).is_loopback
+    except ValueError:
+        is_local = True  # no address of a network: a test's client
+    if not is_local:
+        raise ForeignCallerError(
+            "without a token only this machine may call; set JOBPIPE_TOKEN, or say asgi(insecure=True) if others guard it"
+        )
 
 
 def _host_of(url: bytes) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from starlette.requests import Request
@@ -31,6 +31,13 @@ def json_response(value: Any, status: int = HTTPStatus.OK) -> Response:
     return Response(encode(value), status, media_type="application/json")
 
 
+class Stream(NamedTuple):
+    """An answer that goes on: each of its pieces has the type."""
+
+    media: str
+    type: Any
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """What can be called, and what it answers."""
@@ -41,10 +48,12 @@ class Call:
     """Takes a request, or is an ASGI application where `is_asgi`."""
     summary: str
     answers: Mapping[int, Any]
-    """Status → the type of the answer, or its media type where it is no JSON."""
+    """Status → the type of the answer, its media type where it is no JSON, or a Stream."""
     body: Any = None
     """The type of what is sent."""
     query: type[Any] = NoQuery
+    headers: Mapping[str, Any] = field(default_factory=dict)
+    """The headers that mean something to this call only, each with its type."""
     refusals: frozenset[int] = field(default_factory=frozenset)
     """The statuses of problems beside those that follow from the rest."""
     is_probe: bool = False

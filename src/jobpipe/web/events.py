@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from ..errors import BadInputError
 from ..job import JobStatus
 from . import problems
-from .call import Call, encode
-from .query import NoQuery, read_query
+from .call import Call, Stream, encode
+from .pulse import Pulses
+from .query import EventsQuery, read_query
 from .site import Site
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ LONGEST_BACKLOG = 2_000
 _AT_ONCE = 500
 _HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
-    (b"cache-control", b"no-store"),
     (b"x-accel-buffering", b"no"),
 ]
 _LAST_WORD = 0.5
@@ -51,6 +51,15 @@ class EventData(Struct, frozen=True):
     attempts: int
 
 
+class SentEvent(Struct, frozen=True):
+    """One as it is sent; `data` is an EventData: id, type, queue, status and attempts of the job."""
+
+    id: str
+    event: Literal["job"]
+    data: Annotated[str, Meta(extra_json_schema={"contentMediaType": "application/json"})]
+
+
+LastEventId = Annotated[str, Meta(extra_json_schema={"pattern": "^[0-9]{0,18}$"})]
 Frame = tuple[int, bytes]
 
 
@@ -63,9 +72,11 @@ def frame_of(event: JobEvent) -> Frame:
 class _Client:
     """What waits for one reader."""
 
-    __slots__ = ("after", "backlog", "bell", "is_live", "writer")
+    __slots__ = ("after", "backlog", "bell", "is_live", "pulse", "writer")
 
     def __init__(self) -> None:
+        self.pulse = b""
+        """The last one, if it was not sent yet: older ones are of no use to anybody."""
         self.after = 0
         """The number of the last event that was sent."""
         self.backlog: list[Frame] = []
@@ -82,6 +93,11 @@ class _Client:
         if len(self.backlog) > LONGEST_BACKLOG and self.writer is not None:
             self.writer.cancel()
 
+    def feel(self, pulse: bytes) -> None:
+        """Take the newest pulse."""
+        self.pulse = pulse
+        self.bell.set()
+
     def drain(self) -> bytes:
         """All that is new to it."""
         frames, self.backlog = self.backlog, []
@@ -89,7 +105,8 @@ class _Client:
         new = [frame for number, frame in frames if number > self.after]
         if frames:
             self.after = max(self.after, frames[-1][0])
-        return b"".join(new)
+        pulse, self.pulse = self.pulse, b""
+        return b"".join(new) + pulse
 
 
 class Events:
@@ -101,10 +118,11 @@ class Events:
         self._heartbeat = heartbeat
         self._clients: set[_Client] = set()
         self._subscription: asyncio.Task[Callable[[], None]] | None = None
+        self._pulses = Pulses(site)
 
     def calls(self) -> list[Call]:
         """The row of the table."""
-        summary = "Every change of a job's status, as it happens; Last-Event-ID reaches back"
+        summary = "Every change of a job's status, as it happens; Last-Event-ID reaches back; with pulse, also the numbers, every second"
         return [
             Call(
                 method="GET",
@@ -112,7 +130,9 @@ class Events:
                 handler=self,
                 is_asgi=True,
                 summary=summary,
-                answers={200: MEDIA_TYPE},
+                answers={200: Stream(MEDIA_TYPE, SentEvent)},
+                headers={"Last-Event-ID": LastEventId},
+                query=EventsQuery,
                 refusals=frozenset({422}),
             )
         ]
@@ -125,7 +145,8 @@ class Events:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         client = _Client()
         try:
-            read_query(scope["query_string"], NoQuery)
+            wanted = read_query(scope["query_string"], EventsQuery)
+            ends = self._site.ending
             asked = _last_event_id(scope)
             if len(self._clients) >= MOST_CLIENTS:
                 raise problems.TooManyStreamsError(
@@ -141,7 +162,9 @@ class Events:
         except BaseException:
             self._leave(client)
             raise
-        await self._stream(client, scope, receive, send)
+        if wanted.pulse and client in self._clients:
+            self._pulses.join(client.feel)
+        await self._stream(client, ends, scope, receive, send)
 
     async def _begin(self, client: _Client, asked: int | None) -> None:
         """Have the feed subscribed to, and find out what the client has seen."""
@@ -153,7 +176,9 @@ class Events:
         # Why from 0: a number that is not there yet is that of a store that is gone; all of this one is new.
         client.after = last if asked is None else asked if asked <= last else 0
 
-    async def _stream(self, client: _Client, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _stream(
+        self, client: _Client, ends: asyncio.Event, scope: Scope, receive: Receive, send: Send
+    ) -> None:
         try:
             await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
             if scope["method"] == "HEAD":
@@ -161,7 +186,7 @@ class Events:
                 return
             client.writer = asyncio.create_task(self._write(client, send))
             gone = asyncio.create_task(_until_gone(receive))
-            ending = asyncio.create_task(self._site.ending.wait())
+            ending = asyncio.create_task(ends.wait())
             watched = [client.writer, gone, ending]
             try:
                 await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
@@ -220,6 +245,7 @@ class Events:
 
     def _leave(self, client: _Client) -> None:
         self._clients.discard(client)
+        self._pulses.leave(client.feel)
         subscription = self._subscription
         if not self._clients and subscription is not None and subscription.done():
             self._subscription = None

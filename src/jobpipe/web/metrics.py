@@ -19,6 +19,7 @@ from rate_envelope_queue.integrations.prometheus import Exporter
 from ..meters import BUCKETS, Histogram
 
 if TYPE_CHECKING:
+    from ..runner import Runner
     from ..stores.base import Counts
     from .site import Site
 
@@ -35,15 +36,17 @@ class MetricsPage:
         self._registry.register(self)
         self._exporter = Exporter(registry=self._registry)
         self._counts: Counts | None = None
-        self._is_runner_known = False
+        self._runner: Runner | None = None
 
     async def render(self) -> bytes:
         """Everything there is to tell, as text."""
         pipe, service = self._site.pipe, self._site.service
         self._counts = await pipe.courier.call(pipe.store.counts)
-        if service is not None and service.runner is not None and not self._is_runner_known:
-            self._exporter.add(service.runner.queue)
-            self._is_runner_known = True
+        runner = None if service is None else service.runner
+        if runner is not self._runner:
+            self._exporter.close()
+            self._exporter.add(*(() if runner is None else (runner.queue,)))
+            self._runner = runner
         return generate_latest(self._registry)
 
     def describe(self) -> Iterable[Metric]:

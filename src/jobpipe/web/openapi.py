@@ -11,29 +11,39 @@ from typing import Any
 import msgspec
 from msgspec import NODEFAULT, UNSET
 
-from .call import Call
+from ..request import Id, Name
+from .call import Call, Stream
 from .problems import MEDIA_TYPE, Problem
 
 _EVERY = frozenset({400, 401, 422, 429, 500, 503})
 """Problems that any call but a probe may come to: host, token, query, and what goes wrong on this side."""
+_PROBE = frozenset({422, 500})
 _WRITE = frozenset({403})
 _BODY = frozenset({413, 415})
+_HEADERS = {401: "WWW-Authenticate", 429: "Retry-After", 503: "Retry-After"}
+"""What a problem tells beside its body."""
+_IN_PATH = {"id": Id, "name": Name}
 _PARAMETER = re.compile(r"{(\w+)}")
 
 
 def document(calls: Sequence[Call]) -> dict[str, Any]:
     """The description of all calls, by OpenAPI 3.1."""
     types = [each for call in calls for each in _types(call)]
-    unique = list({id(each): each for each in [*types, Problem, *(call.query for call in calls)]}.values())
+    headers = [each for call in calls for each in call.headers.values()]
+    others = [Problem, *_IN_PATH.values(), *headers, *(call.query for call in calls)]
+    unique = list({id(each): each for each in [*types, *others]}.values())
     schemas, components = msgspec.json.schema_components(unique, ref_template="#/components/schemas/{name}")
     known = {id(each): schema for each, schema in zip(unique, schemas, strict=True)}
     paths: dict[str, dict[str, Any]] = {}
     for call in calls:
         paths.setdefault(call.path, {})[call.method.lower()] = _operation(call, known, components)
+    for call in calls:
+        if call.body is not None:
+            components[call.body.__name__] |= getattr(call.body, "RULES", {})
     queries = {call.query.__name__ for call in calls}
     return {
         "openapi": "3.1.0",
-        "info": {"title": "jobpipe", "version": _version(), "summary": "A background job service"},
+        "info": {"title": "jobpipe", "version": own_version(), "summary": "A background job service"},
         "paths": paths,
         "components": {
             "schemas": {name: schema for name, schema in components.items() if name not in queries},
@@ -43,15 +53,13 @@ def document(calls: Sequence[Call]) -> dict[str, Any]:
 
 
 def _types(call: Call) -> list[Any]:
-    return [
-        each for each in (call.body, *call.answers.values()) if each is not None and not isinstance(each, str)
-    ]
+    answers = [each.type if isinstance(each, Stream) else each for each in call.answers.values()]
+    return [each for each in (call.body, *answers) if each is not None and not isinstance(each, str)]
 
 
 def _operation(call: Call, known: dict[int, Any], components: dict[str, Any]) -> dict[str, Any]:
-    refusals = call.refusals
+    refusals = call.refusals | (_PROBE if call.is_probe else _EVERY)
     if not call.is_probe:
-        refusals |= _EVERY
         refusals |= _WRITE if call.method != "GET" else frozenset()
         refusals |= _BODY if call.body is not None else frozenset()
     responses = {str(status): _answer(status, type, known) for status, type in sorted(call.answers.items())}
@@ -60,13 +68,16 @@ def _operation(call: Call, known: dict[int, Any], components: dict[str, Any]) ->
             "description": HTTPStatus(status).phrase,
             "content": {MEDIA_TYPE: {"schema": known[id(Problem)]}},
         }
+        if status in _HEADERS:
+            header = {"required": True, "schema": {"type": "string"}}
+            responses[str(status)]["headers"] = {_HEADERS[status]: header}
     operation: dict[str, Any] = {
         "summary": call.summary,
         "operationId": f"{call.method.lower()}{re.sub('[^a-z]+', '_', call.path)}".rstrip("_"),
         "responses": responses,
         "security": [] if call.is_probe else [{"token": []}, {}],
     }
-    parameters = _parameters(call, components)
+    parameters = _parameters(call, known, components)
     if parameters:
         operation["parameters"] = parameters
     if call.body is not None:
@@ -80,20 +91,26 @@ def _operation(call: Call, known: dict[int, Any], components: dict[str, Any]) ->
 def _answer(status: int, type: Any, known: dict[int, Any]) -> dict[str, Any]:
     if type is None:
         return {"description": HTTPStatus(status).phrase}
-    media, schema = (
-        (type, {"type": "string"}) if isinstance(type, str) else ("application/json", known[id(type)])
-    )
+    if isinstance(type, str):
+        media, schema = type, {"type": "string"}
+    elif isinstance(type, Stream):
+        media, schema = type.media, known[id(type.type)]
+    else:
+        media, schema = "application/json", known[id(type)]
     return {
         "description": HTTPStatus(status).phrase,
         "content": {media.partition(";")[0]: {"schema": schema}},
     }
 
 
-def _parameters(call: Call, components: dict[str, Any]) -> list[dict[str, Any]]:
-    string = {"type": "string"}
+def _parameters(call: Call, known: dict[int, Any], components: dict[str, Any]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = [
-        {"name": name, "in": "path", "required": True, "schema": string}
+        {"name": name, "in": "path", "required": True, "schema": known[id(_IN_PATH[name])]}
         for name in _PARAMETER.findall(call.path)
+    ]
+    found += [
+        {"name": name, "in": "header", "required": False, "schema": known[id(type)]}
+        for name, type in call.headers.items()
     ]
     properties = components[call.query.__name__]["properties"]
     for field in msgspec.structs.fields(call.query):
@@ -104,7 +121,8 @@ def _parameters(call: Call, components: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def _version() -> str:
+def own_version() -> str:
+    """That of the package."""
     try:
         return version("rate-envelope-queue")
     except PackageNotFoundError:

@@ -69,6 +69,9 @@ class ForeignHostError(HttpError): ...
 class ForeignOriginError(HttpError): ...
 
 
+class ForeignCallerError(HttpError): ...
+
+
 class NoTokenError(HttpError): ...
 
 
@@ -108,6 +111,7 @@ KINDS: Mapping[type[Exception], _Kind] = {
     ForeignHostError: _Kind(400, "foreign-host", "Foreign host"),
     NoTokenError: _Kind(401, "no-token", "No valid token"),
     ReadOnlyTokenError: _Kind(403, "read-only-token", "The token is for reading only"),
+    ForeignCallerError: _Kind(403, "foreign-caller", "For this machine only"),
     ForeignOriginError: _Kind(403, "foreign-origin", "Foreign origin"),
     NoSuchPathError: _Kind(404, "no-such-path", "No such path"),
     JobNotFoundError: _Kind(404, "job-not-found", "No such job"),
@@ -146,6 +150,12 @@ def answer(error: Exception, scope: Scope, retry_after: int | None = None) -> Re
         field=_printable(error.field) if isinstance(error, BadInputError) else UNSET,
     )
     return Response(msgspec.json.encode(problem), kind.status, headers, MEDIA_TYPE)
+
+
+def not_http(detail: str) -> bytes:
+    """The body of the answer to what is no request at all, of which there is no more to tell."""
+    problem = Problem(type="urn:jobpipe:problem:not-http", title="Not HTTP", status=400, detail=detail)
+    return msgspec.json.encode(problem)
 
 
 def _printable(text: str) -> str:

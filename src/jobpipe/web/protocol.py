@@ -8,6 +8,8 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from .events import ABORT
+from .problems import MEDIA_TYPE, not_http
+from .safety import HEADERS
 
 LONGEST_HEADERS = 65_536
 """Bytes."""
@@ -97,6 +99,14 @@ class Protocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         self._is_receiving = False
         super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """What is not even HTTP is answered as all else is."""
+        body = not_http(msg)
+        headers = [*HEADERS, (b"content-type", MEDIA_TYPE.encode()), (b"content-length", b"%d" % len(body))]
+        lines = [b"HTTP/1.1 400 Bad Request", *(b"%b: %b" % each for each in headers), b"connection: close"]
+        self.transport.write(b"\r\n".join([*lines, b"", body]))
+        self.transport.close()
 
     def _give_up(self) -> None:
         self._patience = None

@@ -28,7 +28,13 @@ class JobsQuery(Struct, kw_only=True, forbid_unknown_fields=True):
     type: Name | UnsetType = UNSET
     queue: Name | UnsetType = UNSET
     limit: Annotated[int, Meta(ge=1, le=MOST_AT_ONCE)] = 50
-    cursor: str | UnsetType = UNSET
+    cursor: Annotated[str, Meta(extra_json_schema={"pattern": "^[0-9]{1,18}$"})] | UnsetType = UNSET
+
+
+class EventsQuery(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What else than jobs to tell of."""
+
+    pulse: bool = False
 
 
 class WaitQuery(Struct, kw_only=True, forbid_unknown_fields=True):

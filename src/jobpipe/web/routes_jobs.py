@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
+from typing import Any, ClassVar
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -54,6 +55,13 @@ class Selection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     type: Name | UnsetType = UNSET
     queue: Name | UnsetType = UNSET
     all: bool = False
+
+    RULES: ClassVar[dict[str, Any]] = {
+        "if": {"properties": {"all": {"const": True}}, "required": ["all"]},
+        "then": {"maxProperties": 1},
+        "else": {"anyOf": [{"required": [name]} for name in ("status", "type", "queue")]},
+    }
+    """What its schema says beyond the fields."""
 
 
 class Count(Struct, frozen=True):

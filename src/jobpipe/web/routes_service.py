@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
 from ..errors import StoreError
-from ..views import Stats
+from ..history import Past
+from ..stores.base import Tally
+from ..views import Stats, Worker, worker_of
 from .call import Call, json_response
 from .metrics import MEDIA_TYPE, MetricsPage
+from .place import root_of
 from .problems import NotReadyError
 from .site import Site
 
@@ -22,13 +25,25 @@ class Health(Struct, frozen=True):
     status: Literal["ok"] = "ok"
 
 
+class TallyList(Struct, frozen=True):
+    """How many jobs there are now, and were ever, by queue, type and status."""
+
+    tallies: list[Tally]
+
+
+class WorkerList(Struct, frozen=True):
+    """All workers that are alive, by name."""
+
+    workers: list[Worker]
+
+
 class ServiceRoutes:
     """Probes, numbers, and the description of the API."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
         self._metrics = MetricsPage(site)
-        self.openapi = b"{}"
+        self.openapi: dict[str, Any] = {}
         """The document, once the whole table is known."""
 
     def calls(self) -> list[Call]:
@@ -66,6 +81,27 @@ class ServiceRoutes:
                 handler=self.stats,
                 summary="How many jobs there are, and how fast they go",
                 answers={200: Stats},
+            ),
+            Call(
+                method="GET",
+                path="/stats/history",
+                handler=self.history,
+                summary="The last five minutes, second by second",
+                answers={200: Past},
+            ),
+            Call(
+                method="GET",
+                path="/stats/tallies",
+                handler=self.tallies,
+                summary="How many jobs there are, by queue, type and status",
+                answers={200: TallyList},
+            ),
+            Call(
+                method="GET",
+                path="/workers",
+                handler=self.workers,
+                summary="The processes that run jobs",
+                answers={200: WorkerList},
             ),
             Call(
                 method="GET",
@@ -107,8 +143,20 @@ class ServiceRoutes:
     async def stats(self, _: Request) -> Response:
         return json_response(await self._site.pipe.stats())
 
+    async def history(self, _: Request) -> Response:
+        return json_response(self._site.pipe.pace.history.past())
+
+    async def tallies(self, _: Request) -> Response:
+        pipe = self._site.pipe
+        counts = await pipe.courier.call(pipe.store.counts)
+        return json_response(TallyList([each for each in counts.tallies if each.count or each.total]))
+
+    async def workers(self, _: Request) -> Response:
+        return json_response(WorkerList([worker_of(each) for each in await self._site.pipe.workers()]))
+
     async def metrics(self, _: Request) -> Response:
         return Response(await self._metrics.render(), media_type=MEDIA_TYPE)
 
-    async def document(self, _: Request) -> Response:
-        return Response(self.openapi, media_type="application/json")
+    async def document(self, request: Request) -> Response:
+        root = root_of(request.scope)
+        return json_response({**self.openapi, "servers": [{"url": root}]} if root else self.openapi)

@@ -1,10 +1,13 @@
-"""Site: what all routes share: the pipe, the service (where this process has one), and the end of it all."""
+"""Site: what all routes share: the pipe, the service (where this process has one), and the end of it all.
+
+Calls may come from any event loop, but those that take long only from one at a time.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import QueueFullError, StoppingError
 from .body import ClientGone
@@ -24,9 +27,31 @@ class Site:
 
     def __init__(self, pipe: Jobpipe, service: Service | None) -> None:
         self.pipe = pipe
-        self.service = service
-        self.ending = asyncio.Event()
-        """Set when calls that take long have to end."""
+        self._service = service
+        self._ending = asyncio.Event()  # set when calls that take long have to end
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def service(self) -> Service | None:
+        """What runs the pipe's jobs in this process, now."""
+        return self._service or self.pipe.service
+
+    def end(self) -> None:
+        """Have calls that take long end at once."""
+        self._ending.set()
+
+    @property
+    def ending(self) -> asyncio.Event:
+        """Set when calls that take long have to end; RuntimeError where another event loop has such calls."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            if self._loop is not None and not self._loop.is_closed():
+                raise RuntimeError(
+                    "the application is used by another event loop already: make one for each, with pipe.asgi()"
+                )
+            self._ending = asyncio.Event() if self._loop is not None else self._ending
+            self._loop = loop
+        return self._ending
 
     def check_takes_jobs(self) -> None:
         """StoppingError once the service stops."""
@@ -48,8 +73,9 @@ class Site:
     async def patiently(self, request: Request, result: Awaitable[T]) -> T | None:
         """The result of what may take long; None if the service ends before, ClientGone if the client does."""
         work = asyncio.ensure_future(result)
-        others = [asyncio.ensure_future(each) for each in (self.ending.wait(), _until_gone(request))]
+        others: list[asyncio.Future[Any]] = []
         try:
+            others += map(asyncio.ensure_future, (self.ending.wait(), _until_gone(request)))
             await asyncio.wait([work, *others], return_when=asyncio.FIRST_COMPLETED)
             if work.done():
                 return work.result()

@@ -181,7 +181,7 @@ def test_a_body_is_not_read_beyond_its_limit(path: str, limit: int) -> None:
 
 def test_unknown_paths_and_wrong_methods_are_told(on_memory: Any) -> None:
     async def scenario(call: Caller) -> None:
-        for path in ("/nope", "/jobs/", "/jobs/a/b/c", "/enqueue/", "//jobs"):
+        for path in ("/nope", "/jobs/", "/jobs/a/b/c", "/enqueue/", "http://localhost:8080//jobs"):
             await call.refused(404, "GET", path)
         for method, path, allowed in (
             ("GET", "/enqueue", {"POST"}),

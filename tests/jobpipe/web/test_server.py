@@ -98,6 +98,61 @@ def test_events_come_in_order_and_last_event_id_reaches_back(apps: list[WebApp])
     run(scenario)
 
 
+def test_who_wants_the_pulse_gets_the_numbers_every_second(apps: list[WebApp]) -> None:
+    async def scenario(server: Server, client: httpx.AsyncClient) -> None:
+        async with client.stream("GET", "/events?pulse=true") as response:
+            stream = frames(response)
+            await client.post("/enqueue", json={"id": "t1"})
+            await client.post("/enqueue", json={"id": "t2", "queue": "later", "delay": 60})
+            await client.post("/queues/later/pause")
+            seen = 0
+            async for block in stream:
+                if block.get("event") == "pulse" and "later" in block["data"]:
+                    assert "id" not in block, "Last-Event-ID is that of a job"
+                    pulse = json.loads(block["data"])
+                    queues = {each["name"]: each for each in pulse["queues"]}
+                    seen += queues["later"]["paused"] and pulse["scheduled"] == 1
+                    if seen == 2:
+                        break
+        past = (await client.get("/stats/history")).json()
+        assert past["moments"][-1]["scheduled"] == 1
+        assert sum(moment["done"] for moment in past["moments"]) == pytest.approx(1, abs=0.2)
+        assert {queue["name"] for queue in past["queues"]} == {"default", "later"}
+        await until(lambda: apps[0].events.clients == 0)
+        problem(await client.get("/events?pulse=maybe"), 422)
+        problem(await client.get("/events?pulses=true"), 422)
+
+    run(scenario)
+
+
+def test_the_pulse_is_felt_where_no_service_runs() -> None:
+    """An application without workers of its own looks at the store itself, as long as somebody listens."""
+
+    async def main() -> None:
+        pipe = Jobpipe("memory://")
+        app = make_app(pipe)
+        await pipe.enqueue("echo", id="t1", delay=60)
+        sent: asyncio.Queue[Any] = asyncio.Queue()
+        gone = asyncio.Event()
+
+        async def receive() -> dict[str, str]:
+            await gone.wait()
+            return {"type": "http.disconnect"}
+
+        scope = {"type": "http", "method": "GET", "path": "/events", "query_string": b"pulse=1"}
+        scope |= {"headers": [(b"host", b"localhost")], "http_version": "1.1", "scheme": "http"}
+        task = asyncio.create_task(app(scope, receive, sent.put))
+        async with asyncio.timeout(20):
+            while b'event: pulse\ndata: {"scheduled":1' not in (await sent.get()).get("body", b""):
+                pass
+        gone.set()
+        await task
+        assert [each for each in asyncio.all_tasks() if each is not asyncio.current_task()] == []
+        pipe.close()
+
+    asyncio.run(main())
+
+
 def test_a_thousand_events_back_none_is_missed_or_doubled(apps: list[WebApp]) -> None:
     async def scenario(server: Server, client: httpx.AsyncClient) -> None:
         batch = {"jobs": [{"id": f"a{number}"} for number in range(500)]}
@@ -318,5 +373,21 @@ def test_a_client_that_leaves_while_it_waits_is_not_waited_for(apps: list[WebApp
 def test_the_server_says_nothing_of_itself(apps: list[WebApp]) -> None:
     async def scenario(server: Server, client: httpx.AsyncClient) -> None:
         assert "server" not in (await client.get("/health")).headers
+
+    run(scenario)
+
+
+def test_what_is_no_http_is_told_as_a_problem(apps: list[WebApp]) -> None:
+    async def scenario(server: Server, client: httpx.AsyncClient) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(b"\x16\x03\x01 <script>\r\n\r\n")
+        head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+        writer.close()
+        assert head.startswith(b"HTTP/1.1 400")
+        assert b"content-type: application/problem+json" in head
+        assert b"x-content-type-options: nosniff" in head
+        assert b"content-length: %d" % len(body) in head
+        assert json.loads(body)["status"] == 400
+        assert b"script" not in body
 
     run(scenario)

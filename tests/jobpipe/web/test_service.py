@@ -149,6 +149,9 @@ def test_real_answers_are_those_that_the_document_describes(on_memory: Any) -> N
             ("DELETE", "/schedules/{name}", {"name": "s"}, None),
             ("DELETE", "/schedules/{name}", {"name": "s"}, None),
             ("GET", "/stats", {}, None),
+            ("GET", "/stats/history", {}, None),
+            ("GET", "/stats/tallies", {}, None),
+            ("GET", "/workers", {}, None),
             ("GET", "/health", {}, None),
             ("GET", "/readyz", {}, None),
         ]
@@ -177,7 +180,7 @@ def test_the_document_names_the_parameters_with_their_bounds(on_memory: Any) -> 
 def test_a_lifespan_may_run_the_service() -> None:
     async def main() -> None:
         pipe = Jobpipe("memory://")
-        app = make_app(pipe, Service(pipe), lifespan=True)
+        app = make_app(pipe, lifespan=True)
         inbox: asyncio.Queue[dict[str, str]] = asyncio.Queue()
         outbox: asyncio.Queue[Any] = asyncio.Queue()
         task = asyncio.create_task(app({"type": "lifespan"}, inbox.get, outbox.put))

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ...errors import StoreAwayError, StoreError, StoreRefusedError
 from ...job import TRANSITIONS
+from ..forks import disown_after_fork, refuse_inherited
 
 PATIENCE = 30.0
 """Seconds to wait for a lock that another process has."""
@@ -48,12 +49,18 @@ class Connections:
         self._writer: sqlite3.Connection | None = None
         self._idle: list[sqlite3.Connection] = []
         self._is_closed = False
+        self._has_opened = False
+        self._is_inherited = False
+        disown_after_fork(self)
         self._is_synced = True  # does the writer wait for the disk?
 
     def open(self) -> sqlite3.Connection:
         """A new connection; who opens it closes it."""
         if self._is_closed:
             raise StoreError(f"the store {self.path} was closed")
+        if self._is_inherited:
+            refuse_inherited(f"the store {self.path}")
+        self._has_opened = True
         with mapped_errors(self.path):
             connection = sqlite3.connect(
                 self.path,
@@ -76,7 +83,7 @@ class Connections:
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Cursor]:
         """A cursor to read with; it sees what is committed."""
-        connection = self._idle.pop() if self._idle else self.open()
+        connection = self._idle.pop() if self._idle and not self._is_inherited else self.open()
         try:
             with mapped_errors(self.path):
                 yield connection.cursor()
@@ -94,6 +101,8 @@ class Connections:
 
         What is not synced survives the death of the process, but not a power cut.
         """
+        if self._is_inherited:
+            refuse_inherited(f"the store {self.path}")
         with self._writing:
             if self._writer is None:
                 self._writer = self._open_writer()
@@ -118,12 +127,18 @@ class Connections:
     def close(self) -> None:
         """Close all that were opened for reading and writing."""
         self._is_closed = True
+        if self._is_inherited:
+            return
         with self._writing:
             if self._writer is not None:
                 self._writer.close()
                 self._writer = None
         while self._idle:
             self._idle.pop().close()
+
+    def disown(self) -> None:
+        """In a child process after a fork: what is open is the parent's."""
+        self._is_inherited = self._has_opened and not self._is_closed
 
 
 @contextmanager

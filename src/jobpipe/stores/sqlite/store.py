@@ -29,6 +29,7 @@ from ...errors import (
     StoreRefusedError,
 )
 from ...job import KEPT_HISTORY, TRANSITIONS, Job, JobError, JobStatus, Move, Progress
+from ...masking import masked
 from ..base import (
     Capabilities,
     Counts,
@@ -71,7 +72,8 @@ def open_sqlite(url: str) -> SqliteStore:
     path = unquote(url.removeprefix(_SCHEME).partition("?")[0])
     if not url.startswith(_SCHEME) or not path or path == ":memory:":
         raise SettingsError(
-            "JOBPIPE_STORE", f"must name a file, as sqlite:///jobs.db does (or use memory://), got {url!r}"
+            "JOBPIPE_STORE",
+            f"must name a file, as sqlite:///jobs.db does (or use memory://), got {masked(url)}",
         )
     return SqliteStore(Path(path))
 

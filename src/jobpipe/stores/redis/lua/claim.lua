@@ -1,0 +1,140 @@
+-- with lanes.lua
+-- with gates.lua
+-- told: worker, token, types, limit, seconds of the lease, limits by type.
+come_due()
+local worker, token, types, limit, lease, limits = unpack(told)
+local MOST_BYTES = 16 * 2 ^ 20 -- a reply should not be much longer
+local claimed, delays = {}, {} -- jobs, and the seconds after which each may start
+local gates = {} -- name -> gate: those that a job has come to
+local closed = {} -- types with a limit of their own that was reached
+local closing = {} -- type -> arguments of ZADD: when gates before which jobs were parked open
+local cooling = {} -- types
+local passed_over, size = 0, 0 -- jobs, and the bytes of long payloads that were claimed
+local due_in
+
+local function wait(seconds)
+  due_in = math.min(due_in or seconds, seconds)
+end
+
+-- In how many seconds a job may start; nothing if it has to wait: then it is parked, if its limit is keyed.
+local function enter_gate(job, bound)
+  local is_keyed = bound[4]
+  if is_keyed and job[KEY] == '' then return 0 end
+  local key = is_keyed and string.sub(job[KEY], 2) or ''
+  local name = job[TYPE] .. '/' .. key
+  local gate = gates[name] or new_gate(job[TYPE], key, bound)
+  gates[name] = gate
+  local starts_in = pass(gate)
+  if starts_in then
+    gate.is_entered = true
+    return starts_in, gate
+  end
+  if is_keyed then
+    passed_over = passed_over + 1
+    closing[gate.type] = closing[gate.type] or {}
+    table.insert(closing[gate.type], opens_at(gate))
+    table.insert(closing[gate.type], gate.key)
+    park(job, gate)
+  else
+    closed[gate.type] = true
+    wait(opens_at(gate) - now)
+  end
+end
+
+local function claim(job, starts_in, gate)
+  job[ATTEMPTS] = job[ATTEMPTS] + 1
+  job[RUNS] = job[RUNS] + 1
+  job[WORKER], job[TOKEN], job[STARTED_AT], job[PROGRESS] = worker, token, now + starts_in, ''
+  shift(job, 'claim')
+  add(P .. 'leases', now + lease, job[SEQ])
+  if gate then
+    job[GATE] = '=' .. gate.key
+    add(P .. 'holders:' .. gate.type .. '/' .. gate.key, job[STARTED_AT], job[ID])
+  end
+  if job[PAYLOAD] == true then size = size + redis.call('HSTRLEN', P .. 'texts', job[SEQ] .. ':' .. PAYLOAD) end
+  claimed[#claimed + 1] = job
+  delays[#delays + 1] = starts_in
+end
+
+-- Claim from the lanes of one priority, in the order of run_at and seq.
+local function claim_from(cursors)
+  local heap = new_heap(cursors, limit - #claimed)
+  while heap[1] and #claimed < limit and passed_over < MOST_PASSED_OVER and size < MOST_BYTES do
+    local cursor = heap[1]
+    local job, bound = jobs[cursor.seq], limits[cursor.type]
+    if not job then
+      drop(cursor.key, cursor.seq) -- only somebody else can have put it there
+    elseif not closed[cursor.type] then
+      local starts_in, gate = 0, nil
+      if bound then starts_in, gate = enter_gate(job, bound) end
+      if starts_in then claim(job, starts_in, gate) end
+    end
+    advance(heap, closed[cursor.type])
+  end
+end
+
+-- Gates with room left open again at once. Why: those that were let out may be cancelled before their turn.
+local function look_again(type, keys)
+  for _, key in ipairs(keys) do
+    local gate = gates[type .. '/' .. key]
+    if not gate or is_open(gate) then redis.call('ZADD', P .. 'opening:' .. type, 'XX', now, key) end
+  end
+end
+
+local function keep_pace()
+  for _, gate in pairs(gates) do
+    if gate.is_entered then
+      add(P .. 'gated', 0, gate.type)
+      add(P .. 'gates:' .. gate.type, 0, gate.key)
+      if gate.interval > 0 then add(P .. 'pace:' .. gate.type, gate.next_at, gate.key) end
+    end
+  end
+end
+
+local function claim_all()
+  local paused, cursors, with_room = {}, {}, {}
+  for _, queue in ipairs(redis.call('SMEMBERS', P .. 'paused')) do paused[queue] = true end
+  for _, type in ipairs(types) do
+    if not cooling[type] then
+      with_room[type] = open_gates(type, limits[type], paused, limit)
+      open_lanes(type, paused, cursors)
+    end
+  end
+  local priorities = {}
+  for priority in pairs(cursors) do priorities[#priorities + 1] = priority end
+  table.sort(priorities, function(one, other) return one > other end)
+  for _, priority in ipairs(priorities) do
+    if #claimed < limit then claim_from(cursors[priority]) end
+  end
+  if passed_over == MOST_PASSED_OVER or size >= MOST_BYTES then wait(0) end
+  keep_pace()
+  if next(drops) then flush() end
+  local packed = {}
+  for n, job in ipairs(claimed) do
+    packed[n] = job[PAYLOAD] == true and packed_whole(job, PAYLOAD, PAYLOAD) or stored[job[SEQ]]
+  end
+  for type, args in pairs(closing) do
+    for first = 1, #args, AT_ONCE do
+      redis.call('ZADD', P .. 'opening:' .. type, 'LT', unpack(args, first, math.min(first + AT_ONCE - 1, #args)))
+    end
+  end
+  for type, keys in pairs(with_room) do look_again(type, keys) end
+  return packed
+end
+
+for n, until_at in ipairs(#types > 0 and fetch(P .. 'cooling', types) or {}) do
+  local seconds = tonumber(until_at or 0) - now
+  if seconds > 0 then
+    cooling[types[n]] = true
+    local waits = redis.call('EXISTS', P .. 'ready-lanes:' .. types[n], P .. 'held-lanes:' .. types[n])
+    if waits > 0 then wait(seconds) end
+  end
+end
+local packed = limit > 0 and claim_all() or {}
+for _, type in ipairs(types) do
+  local opening = not cooling[type] and redis.call('ZRANGE', P .. 'opening:' .. type, 0, 0, 'WITHSCORES')
+  if opening and opening[2] then wait(math.max(opening[2] - now, 0)) end
+end
+local upcoming = redis.call('ZRANGE', P .. 'due', 0, 0, 'WITHSCORES')
+if upcoming[2] then wait(math.max(upcoming[2] - now, 0)) end
+return { packed_list(packed), cmsgpack.pack(delays), due_in and string.format('%.17g', due_in) or false }

@@ -1,0 +1,2 @@
+-- told: the name.
+return redis.call('HDEL', P .. 'schedules', told)

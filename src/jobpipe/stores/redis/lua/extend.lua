@@ -1,0 +1,14 @@
+-- told: seconds, ids, tokens.
+come_due()
+local seconds, ids, tokens = unpack(told)
+local states = {}
+for n, job in ipairs(load_ids(ids)) do
+  if is_held(job, tokens[n]) then
+    add(P .. 'leases', now + seconds, job[SEQ])
+    states[n] = job[IS_CANCELLING] == 1 and 'cancelling' or 'held'
+  else
+    states[n] = 'lost'
+  end
+end
+flush()
+return states

@@ -1,0 +1,4 @@
+-- told: the id.
+come_due()
+local job = load_ids({ told })[1]
+return job and job[KEY] or ''

@@ -1,0 +1,2 @@
+come_due()
+return tonumber(redis.call('GET', P .. 'event') or 0)

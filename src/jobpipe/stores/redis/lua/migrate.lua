@@ -1,0 +1,4 @@
+-- told: the version of the schema that the program knows. Answers that of the store before.
+local version = tonumber(redis.call('GET', P .. 'version') or 0)
+if version < told then redis.call('SET', P .. 'version', told) end
+return version

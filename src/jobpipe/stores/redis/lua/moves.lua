@@ -1,0 +1,105 @@
+-- How a job changes: its lane, its gate, and every set in which it is found.
+-- A status changes in shift() alone, as NEXT says.
+
+-- The jobs of a type, queue and priority. `ready` and `held` are the keys of those that may be claimed and those that are
+-- parked, sorted by run_at; counts and totals are what changes of how many have, and ever had, each status.
+local function lane_of(job)
+  local name = job[PRIORITY] .. '/' .. job[QUEUE]
+  local whole = job[TYPE] .. '/' .. name
+  local lane = lanes[whole]
+  if not lane then
+    lane = {
+      type = job[TYPE], queue = job[QUEUE], name = name, counts = {}, totals = {}, changed = {},
+      ready = P .. 'ready:' .. whole, held = P .. 'held:' .. whole,
+    }
+    lanes[whole] = lane
+  end
+  return lane
+end
+
+local function tally(lane, status, change)
+  lane.counts[status] = (lane.counts[status] or 0) + change
+  if change > 0 then lane.totals[status] = (lane.totals[status] or 0) + change end
+  if WAITING[status] then waiting[lane.queue] = (waiting[lane.queue] or 0) + change end
+end
+
+-- The key of the jobs of the lane that are ready, or held; it is about to change.
+local function change(lane, kind)
+  lane.changed[kind] = true
+  return lane[kind]
+end
+
+-- Where a job is parked before its gate, and its name there, which sorts as claims do.
+local function parking_of(job)
+  local gate = string.sub(job[GATE], 2)
+  local key = P .. 'parked:' .. job[TYPE] .. '/' .. job[QUEUE] .. '/' .. gate
+  parkings[key] = { job[TYPE], gate, job[QUEUE] }
+  return key, struct.pack('>I2d', 1000 - job[PRIORITY], math.max(job[RUN_AT], 0)) .. job[SEQ]
+end
+
+local function leave_queue(job)
+  if job[GATE] == '' then
+    drop(change(lane_of(job), 'ready'), job[SEQ])
+  else
+    drop(change(lane_of(job), 'held'), job[SEQ])
+    drop(parking_of(job))
+    job[GATE] = ''
+  end
+end
+
+local function leave_gate(job)
+  if job[GATE] ~= '' then
+    local name = job[TYPE] .. '/' .. string.sub(job[GATE], 2)
+    drop(P .. 'holders:' .. name, job[ID])
+    left[name] = { job[TYPE], string.sub(job[GATE], 2) }
+    job[GATE] = ''
+  end
+end
+
+local function leave(job)
+  local status, seq = job[STATUS], job[SEQ]
+  tally(lane_of(job), status, -1)
+  if status == 'running' then -- the leases name them all
+    drop(P .. 'leases', seq)
+    leave_gate(job)
+    job[IS_CANCELLING] = 0
+    return
+  end
+  drop(OF_STATUS[status], seq)
+  if status == 'queued' then
+    leave_queue(job)
+  elseif status == 'scheduled' then
+    drop(P .. 'due', seq)
+  else
+    drop(P .. 'finished', seq)
+  end
+end
+
+-- Who enters a job as `running` adds its lease.
+local function enter(job)
+  local status, seq, lane = job[STATUS], job[SEQ], lane_of(job)
+  tally(lane, status, 1)
+  if status ~= 'running' then add(OF_STATUS[status], seq, seq) end
+  if status == 'queued' then
+    add(change(lane, 'ready'), job[RUN_AT], seq)
+  elseif status == 'scheduled' then
+    add(P .. 'due', job[RUN_AT], seq)
+  elseif FINISHED[status] then
+    add(P .. 'finished', job[FINISHED_AT], seq)
+  end
+  local n = event_count * 5
+  events[n + 1], events[n + 2], events[n + 3], events[n + 4], events[n + 5] =
+    job[ID], job[TYPE], job[QUEUE], status, job[ATTEMPTS]
+  event_count = event_count + 1
+  touch(job)
+end
+
+-- The only way in which a status changes.
+local function shift(job, move)
+  local status = NEXT[job[STATUS]][move]
+  if not status then error('the transition table knows no ' .. move .. ' of a job that is ' .. job[STATUS]) end
+  leave(job)
+  job[STATUS] = status
+  if FINISHED[status] then job[FINISHED_AT] = now end
+  enter(job)
+end

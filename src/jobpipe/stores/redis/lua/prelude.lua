@@ -1,0 +1,151 @@
+-- What every script begins with: the keys, the time, what the script has read so far and what it will write. Nothing
+-- is written before flush(), so that a script which fails on its way leaves no trace.
+-- Above this stand, made by scripts.py: the places of a record's fields (SEQ, ID, ...), the table NEXT of
+-- legal moves, FINISHED, and the constants in capitals.
+
+local P = KEYS[1] .. ':'
+local now = tonumber(ARGV[1])
+if not now then
+  local time = redis.call('TIME')
+  now = (time[1] * 1e6 + time[2]) / 1e6
+end
+local told = ARGV[2] and cmsgpack.unpack(ARGV[2])
+
+local OF_STATUS = {} -- status -> key of the jobs that have it, in the order of insertion; not of those that run
+for status in pairs(NEXT) do OF_STATUS[status] = P .. 'status:' .. status end
+
+local AT_ONCE = 1000 -- arguments of one command: Lua's stack has an end
+local LONG = 512 -- bytes: a longer text does not stand in the record, but by itself
+
+local jobs = {} -- seq -> record: all that were read or made
+local changed, is_changed = {}, {} -- seqs of the records to be written
+local fresh = {} -- id, seq, id, seq, ...: of new jobs
+local adds, drops = {}, {} -- key of a sorted set -> arguments of ZADD, of ZREM
+local stored = {} -- seq -> the record as flush() has written it
+local lanes = {} -- name -> lane: all that a job was in
+local waiting = {} -- queue -> by how much the jobs that wait there change
+local parkings = {} -- key of a sorted set of parked jobs that changed -> {type, key of the gate, queue}
+local left = {} -- name of a gate that a job has left -> {type, key}
+local texts = {} -- name -> long text to be written, or false to be deleted
+local events, event_count = {}, 0 -- id, type, queue, status, attempts, id, ...
+local numbers = {} -- number -> as text, since the same come again and again
+local has_news = false
+
+local function many(command, key, args)
+  for first = 1, #args, AT_ONCE do
+    redis.call(command, key, unpack(args, first, math.min(first + AT_ONCE - 1, #args)))
+  end
+end
+
+local function fetch(key, fields)
+  local found = {}
+  for first = 1, #fields, AT_ONCE do
+    local some = redis.call('HMGET', key, unpack(fields, first, math.min(first + AT_ONCE - 1, #fields)))
+    for n = 1, #some do found[first + n - 1] = some[n] end
+  end
+  return found
+end
+
+-- Read the records that are not there yet. One that cannot be read, which only somebody else can have put
+-- there, counts as none.
+local function load(seqs)
+  local missing = {}
+  for _, seq in ipairs(seqs) do
+    if seq and not jobs[seq] then missing[#missing + 1] = seq end
+  end
+  for n, packed in ipairs(fetch(P .. 'jobs', missing)) do
+    if packed then
+      local is_read, job = pcall(cmsgpack.unpack, packed)
+      if is_read and type(job) == 'table' and job[SEQ] == missing[n] then jobs[missing[n]] = job end
+    end
+  end
+end
+
+-- The records of ids, in their order; false for an unknown one.
+local function load_ids(ids)
+  local seqs = fetch(P .. 'ids', ids)
+  load(seqs)
+  local found = {}
+  for n = 1, #ids do found[n] = seqs[n] and jobs[seqs[n]] or false end
+  return found
+end
+
+local function touch(job)
+  if not is_changed[job[SEQ]] then
+    is_changed[job[SEQ]] = true
+    changed[#changed + 1] = job[SEQ]
+  end
+end
+
+-- A number in all its digits.
+local function as_text(number)
+  local text = numbers[number]
+  if not text then
+    text = string.format('%.17g', number)
+    numbers[number] = text
+  end
+  return text
+end
+
+local function add(key, score, member)
+  local args = adds[key]
+  if not args then
+    args = {}
+    adds[key] = args
+  end
+  local size = #args
+  args[size + 1] = type(score) == 'number' and as_text(score) or score
+  args[size + 2] = member
+end
+
+local function drop(key, member)
+  local args = drops[key]
+  if not args then
+    args = {}
+    drops[key] = args
+  end
+  args[#args + 1] = member
+end
+
+local function text(job, field)
+  local value = job[field]
+  if value ~= true then return value end
+  local name = job[SEQ] .. ':' .. field
+  return texts[name] or redis.call('HGET', P .. 'texts', name) or ''
+end
+
+local function stow(job, field, value)
+  if #value > LONG then
+    texts[job[SEQ] .. ':' .. field] = value
+    job[field] = true
+  else
+    if job[field] == true then texts[job[SEQ] .. ':' .. field] = false end
+    job[field] = value
+  end
+end
+
+-- A list of packed values as one packed list.
+local function packed_list(values)
+  local size = #values
+  local head = string.char(
+    0xdd, math.floor(size / 2 ^ 24), math.floor(size / 2 ^ 16) % 256, math.floor(size / 2 ^ 8) % 256, size % 256
+  )
+  return head .. table.concat(values)
+end
+
+-- The record with its long texts in it, packed.
+local function packed_whole(job, first, last)
+  local whole = job
+  for field = first, last do
+    if job[field] == true then
+      if whole == job then whole = { unpack(job) } end
+      whole[field] = text(job, field)
+    end
+  end
+  return cmsgpack.pack(whole)
+end
+
+-- Does the lease of this token hold the job?
+local function is_held(job, token)
+  return job and job[STATUS] == 'running' and job[TOKEN] == token
+end

@@ -1,0 +1,11 @@
+-- told: ids, tokens, progress as JSON.
+come_due()
+local ids, tokens, reports = unpack(told)
+for n, job in ipairs(load_ids(ids)) do
+  if is_held(job, tokens[n]) then
+    job[PROGRESS] = reports[n]
+    touch(job)
+    has_news = true
+  end
+end
+flush()

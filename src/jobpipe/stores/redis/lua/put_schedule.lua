@@ -1,0 +1,11 @@
+-- told: the name, and the entry: timing, anchor_at, next_at, last_at, last_job, body.
+local name, entry = unpack(told)
+local known = redis.call('HGET', P .. 'schedules', name)
+if known then
+  known = cmsgpack.unpack(known)
+  entry[4], entry[5] = known[4], known[5]
+  if known[1] == entry[1] then entry[2], entry[3] = known[2], known[3] end
+end
+local packed = cmsgpack.pack(entry)
+redis.call('HSET', P .. 'schedules', name, packed)
+return packed

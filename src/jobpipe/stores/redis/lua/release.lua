@@ -1,0 +1,18 @@
+-- with runs.lua
+-- told: ids, tokens, and for each the key that it has from now on, or false.
+come_due()
+local ids, tokens, keys = unpack(told)
+local found = load_ids(ids)
+local released = {}
+for n, job in ipairs(found) do
+  if is_held(job, tokens[n]) then
+    if keys[n] then job[KEY] = keys[n] end
+    end_run(job, 'release', '', '', '', 0)
+    job[TOKEN] = ''
+    released[n] = 1
+  else
+    released[n] = 0
+  end
+end
+flush()
+return released

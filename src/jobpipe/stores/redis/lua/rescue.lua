@@ -1,0 +1,20 @@
+-- with runs.lua
+-- told: how many at the most, the error as JSON.
+come_due()
+local limit, error = unpack(told)
+local seqs = redis.call('ZRANGEBYSCORE', P .. 'leases', '-inf', now, 'LIMIT', 0, limit)
+if #seqs == 0 then return {} end
+load(seqs)
+local rescued = {}
+for _, seq in ipairs(seqs) do
+  local job = jobs[seq]
+  if job then
+    end_run(job, job[ATTEMPTS] > job[MAX_RETRIES] and 'fail' or 'rescue', error, '', '', 0)
+    job[TOKEN] = ''
+    for _, value in ipairs({ job[ID], job[WORKER], job[STATUS] }) do rescued[#rescued + 1] = value end
+  else
+    drop(P .. 'leases', seq)
+  end
+end
+flush()
+return rescued

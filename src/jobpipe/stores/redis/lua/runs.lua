@@ -1,0 +1,33 @@
+-- For the scripts that end runs.
+
+-- Add the run that ends to the history: a line of JSON each.
+local function remember(job, error)
+  local line = '{"number":' .. job[RUNS] .. ',"began_at":' .. as_text(job[STARTED_AT]) .. ',"ended_at":' .. as_text(now)
+    .. ',"worker":' .. cjson.encode(job[WORKER]) .. ',"error":' .. (error == '' and 'null' or error) .. '}'
+  local history = text(job, HISTORY)
+  if history ~= '' then
+    local _, breaks = string.gsub(history, '\n', '')
+    line = history .. '\n' .. line
+    if breaks + 2 > KEPT_HISTORY then line = string.match(line, '\n(.*)') end
+  end
+  stow(job, HISTORY, line)
+end
+
+-- What every end of a run has in common; a request to cancel wins over what it came to.
+local function end_run(job, move, error, progress, result, delay)
+  local is_asked = job[IS_CANCELLING] == 1
+  local final = is_asked and 'cancel' or move
+  if move == 'snooze' or move == 'release' then
+    job[ATTEMPTS] = job[ATTEMPTS] - 1
+    job[RUNS] = job[RUNS] - 1
+  else
+    local tells = move == 'fail' or move == 'retry' or move == 'rescue' or (move == 'cancel' and not is_asked)
+    error = tells and error or ''
+    stow(job, ERROR, error)
+    remember(job, error)
+  end
+  if progress ~= '' then job[PROGRESS] = progress end
+  if final == 'succeed' then stow(job, RESULT, result) end
+  if final == 'retry' or final == 'snooze' then job[RUN_AT] = now + delay end
+  shift(job, final)
+end

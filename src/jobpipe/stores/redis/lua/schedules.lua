@@ -1,0 +1,2 @@
+come_due()
+return { string.format('%.17g', now), packed_list(redis.call('HVALS', P .. 'schedules')) }

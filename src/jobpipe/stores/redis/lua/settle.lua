@@ -1,0 +1,24 @@
+-- with runs.lua
+-- told: ids, and for each the token, the move, the result, the error, the delay, the progress
+-- and for how long the type is to cool.
+come_due()
+local ids, outcomes = unpack(told)
+local recorded, cooling = {}, {}
+for n, job in ipairs(load_ids(ids)) do
+  local token, move, result, error, delay, progress, cools = unpack(outcomes[n])
+  if is_held(job, token) then
+    end_run(job, move, error, progress, result, delay)
+    if cools > 0 then cooling[job[TYPE]] = math.max(cooling[job[TYPE]] or 0, now + cools) end
+    recorded[n] = 1
+  else
+    -- A settled job keeps its token until the next claim, so that the same can be told twice.
+    recorded[n] = job and token ~= '' and job[STATUS] ~= 'running' and job[TOKEN] == token and 1 or 0
+  end
+end
+flush()
+for type, until_at in pairs(cooling) do
+  if tonumber(redis.call('HGET', P .. 'cooling', type) or 0) < until_at then
+    redis.call('HSET', P .. 'cooling', type, until_at)
+  end
+end
+return recorded

@@ -1,0 +1,74 @@
+"""The scripts, one file each in `lua/`, read once: what all need stands before each of them.
+
+A script that begins with `-- with NAME.lua` gets that file along. The places of a record's fields and the legal
+moves are written here from the values that define them, so that neither is said twice.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from hashlib import sha1
+from pathlib import Path
+
+from msgspec import Struct
+
+from ...job import FINISHED, KEPT_HISTORY, TRANSITIONS, WAITING, JobStatus
+from ..limits import INSURANCE, LEAD, MOST_PASSED_OVER
+from .records import Record
+
+HERE = Path(__file__).parent / "lua"
+KEPT_EVENTS = 10_000
+MOST_DUE = 500
+"""Jobs that one call queues because they came due; the rest of them is for the next call."""
+_BEFORE = ("prelude", "moves", "flush")
+"""What stands before every script."""
+_PART = re.compile(r"^-- with (\w+)\.lua$", re.MULTILINE)
+
+
+class Script(Struct, frozen=True):
+    """A script and the name under which the server knows it."""
+
+    name: str
+    text: str
+    sha: str
+
+
+@cache
+def script(name: str) -> Script:
+    """The script of a verb."""
+    own = _read(name)
+    text = "\n".join([_definitions(), *map(_read, [*_BEFORE, *_PART.findall(own)]), own])
+    return Script(name, text, sha1(text.encode(), usedforsecurity=False).hexdigest())
+
+
+def names() -> list[str]:
+    """Of all scripts that are a verb's."""
+    parts = {part for path in HERE.glob("*.lua") for part in _PART.findall(path.read_text(encoding="utf-8"))}
+    return sorted({path.stem for path in HERE.glob("*.lua")} - parts - {*_BEFORE})
+
+
+def _read(name: str) -> str:
+    return (HERE / f"{name}.lua").read_text(encoding="utf-8")
+
+
+def _set_of(statuses: frozenset[JobStatus]) -> str:
+    return f"{{ {', '.join(f'{status} = true' for status in sorted(statuses))} }}"
+
+
+@cache
+def _definitions() -> str:
+    """What the scripts share with Python."""
+    fields = [name.upper() for name in Record.__struct_fields__]
+    moves = (
+        f"{status} = {{ {', '.join(f'[{move.value!r}] = {new.value!r}' for move, new in moves.items())} }}"
+        for status, moves in TRANSITIONS.items()
+    )
+    lines = [
+        f"local {', '.join(fields)} = {', '.join(str(place) for place in range(1, len(fields) + 1))}",
+        f"local NEXT = {{ {', '.join(moves)} }}",
+        f"local FINISHED, WAITING = {_set_of(FINISHED)}, {_set_of(WAITING)}",
+        f"local KEPT_HISTORY, KEPT_EVENTS, MOST_DUE = {KEPT_HISTORY}, {KEPT_EVENTS}, {MOST_DUE}",
+        f"local LEAD, INSURANCE, MOST_PASSED_OVER = {LEAD!r}, {INSURANCE!r}, {MOST_PASSED_OVER}",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,51 @@
+// The runs of a job: as spans of a timeline, and one by one with their errors.
+
+import { h } from "./dom.js";
+import { code } from "./parts.js";
+import { duration, timeOfDay, when } from "./time.js";
+
+/** What it did from its creation on: waits and runs, in milliseconds. */
+export function spansOf(job, now) {
+  const spans = [];
+  let place = Date.parse(job.created_at);
+  const add = (to, kind, words) => {
+    const end = Math.max(to, place);
+    spans.push({ from: place, to: end, kind, label: `${words} ${duration((end - place) / 1000)}` });
+    place = end;
+  };
+  for (const run of job.history) {
+    add(Date.parse(run.began_at), "wait", "waited");
+    add(Date.parse(run.ended_at), run.error ? "failed" : "done", `run ${run.number}${run.error ? " failed after" : " took"}`);
+  }
+  const isRunning = job.status === "running";
+  if (isRunning) {
+    add(Date.parse(job.started_at), "wait", "waited");
+    add(now, "running", "runs since");
+  } else if (!job.finished_at) add(now, "wait", "waits since");
+  else if (Date.parse(job.finished_at) > place) add(Date.parse(job.finished_at), "wait", "waited");
+  return spans;
+}
+
+export function attemptList(job) {
+  const runs = [...job.history].reverse();
+  return h(
+    "section",
+    { class: "card", "aria-labelledby": "attempts" },
+    h("h2", { id: "attempts" }, "Attempts"),
+    job.status === "running" ? h("div", { class: "attempt", key: "now" }, h("span", { class: "run running" }, "now"), h("span", { class: "num" }, "runs since ", when(job.started_at))) : null,
+    runs.map((run) => attempt(run)),
+    runs.length || job.status === "running" ? null : h("p", { class: "muted" }, "It has not run yet."),
+  );
+}
+
+function attempt(run) {
+  const took = duration((Date.parse(run.ended_at) - Date.parse(run.began_at)) / 1000);
+  const line = [
+    h("span", { class: `run ${run.error ? "failed" : "done"}` }, `#${run.number}`),
+    h("span", { class: "num" }, when(run.began_at, timeOfDay(run.began_at)), h("span", { class: "muted" }, ` · ${took}`)),
+    h("span", { class: "cut muted worker", title: run.worker }, run.worker),
+    run.error ? h("span", { class: "cut error-text" }, `${run.error.type}: ${run.error.message}`) : h("span", { class: "muted" }, "ended well"),
+  ];
+  if (!run.error) return h("div", { class: "attempt", key: run.number }, line);
+  return h("details", { key: run.number }, h("summary", { class: "attempt" }, line), code(run.error.traceback ?? `${run.error.type}: ${run.error.message}`, "the error"));
+}

@@ -1,0 +1,154 @@
+// Job: all that is known of one, why it waits, and what can be done to it.
+
+import { get, post } from "./api.js";
+import { attemptList, spansOf } from "./attempts.js";
+import { pageUrl } from "./base.js";
+import { timeline } from "./chart.js";
+import { h } from "./dom.js";
+import { count, percent } from "./format.js";
+import { badge, code, copyButton, curl, empty, failure, icon, jobLink, jobsLink, link } from "./parts.js";
+import { Resource } from "./resource.js";
+import { now, on, state } from "./store.js";
+import { duration, relative, when } from "./time.js";
+import { attempt } from "./toast.js";
+
+export function jobPage({ parameters: [id], plot, redraw }) {
+  const path = `jobs/${encodeURIComponent(id)}`;
+  const job = new Resource(() => get(path), redraw, 300);
+  const why = new Resource(() => get(`${path}/explain`), redraw, 1000);
+  const isOpen = () => job.value && !state.meta.finished.includes(job.value.status);
+  const renew = () => [job, why].forEach((each) => each.renew());
+  const stops = [
+    on("jobs", (events) => (events.some((event) => event.id === id) ? renew() : isOpen() && why.renew())),
+    // Why at a pulse: progress is no event of its own, and others may have paused the queue.
+    on("pulse", () => isOpen() && (job.value.status === "running" ? job : why).renew()),
+    on("renew", renew),
+  ];
+
+  return {
+    title: id,
+    nav: "jobs",
+    view() {
+      if (job.value === null && job.error === null) return h("div", { class: "page" }, title(id, null), h("p", { class: "muted" }, "…"));
+      if (job.error?.status === 404) return missing(id);
+      if (job.value === null) return h("div", { class: "page" }, title(id, null), failure(job.error, renew));
+      return h("div", { class: "page job" }, title(id, job.value, renew), card(job.value, why.value), timelineCard(job.value, plot), attemptList(job.value), contents(job.value));
+    },
+    stop() {
+      stops.forEach((stop) => stop());
+      [job, why].forEach((each) => each.stop());
+    },
+  };
+}
+
+function title(id, job, renew) {
+  return h(
+    "div",
+    { class: "head job-head" },
+    h("p", { class: "crumb" }, link(pageUrl("jobs"), "Jobs")),
+    h("h1", { tabindex: "-1", class: "mono" }, id, copyButton(id, "Copy the id")),
+    job ? h("div", { class: "actions" }, badge(job.status), actionButtons(job, renew)) : null,
+  );
+}
+
+const ACTIONS = {
+  retry: { word: "Retry", said: "It runs again" },
+  cancel: { word: "Cancel", said: "It is being cancelled" },
+};
+
+/** Which buttons there are is what the table of transitions says for its status. */
+function actionButtons(job, renew) {
+  return Object.entries(ACTIONS)
+    .filter(([action]) => state.meta.actions[action].includes(job.status))
+    .map(([action, { word, said }]) => {
+      const act = async () => {
+        await attempt(() => post(`jobs/${encodeURIComponent(job.id)}/${action}`), said);
+        renew();
+      };
+      return h("button", { type: "button", key: action, class: action === "cancel" ? "danger" : "primary", onclick: act }, icon(action), h("span", null, word));
+    });
+}
+
+function card(job, why) {
+  const isOpen = !state.meta.finished.includes(job.status);
+  return h(
+    "section",
+    { class: "card", "aria-label": "What it is" },
+    isOpen ? reason(why) : null,
+    job.progress ? progress(job) : null,
+    h(
+      "dl",
+      { class: "facts" },
+      fact("Type", jobsLink({ type: job.type }, job.type)),
+      fact("Queue", jobsLink({ queue: job.queue }, job.queue)),
+      fact("Attempts", `${job.attempts} of at most ${job.max_retries + 1}`),
+      fact("Priority", String(job.priority)),
+      fact("Deadline", job.deadline === null ? "none" : duration(job.deadline)),
+      fact("Created", when(job.created_at)),
+      fact("Due", when(job.run_at)),
+      fact("Started", when(job.started_at)),
+      fact("Finished", when(job.finished_at)),
+      fact("Took", job.started_at && job.finished_at ? duration((Date.parse(job.finished_at) - Date.parse(job.started_at)) / 1000) : "–"),
+    ),
+  );
+}
+
+const fact = (name, value) => h("div", null, h("dt", null, name), h("dd", { class: "num" }, value));
+
+function reason(why) {
+  return h(
+    "div",
+    { class: `why ${why?.reason ?? ""}` },
+    h("h2", null, why?.reason === "running" ? "It runs" : "Why it waits"),
+    h("p", { role: "status" }, why ? why.text : "…"),
+    h(
+      "p",
+      { class: "muted" },
+      why?.until ? h("span", null, "Until then: ", when(why.until), ". ") : null,
+      why?.blockers.length ? h("span", null, "In its way: ", blockers(why)) : null,
+    ),
+  );
+}
+
+function blockers({ reason, blockers: names }) {
+  const few = names.slice(0, 8);
+  const areJobs = ["position", "concurrency", "rate"].includes(reason);
+  return [few.map((name, index) => [index ? ", " : "", areJobs ? jobLink(name, { key: name }) : h("span", { class: "mono" }, name)]), names.length > few.length ? ` and ${names.length - few.length} more` : ""];
+}
+
+function progress(job) {
+  const value = Math.min(Math.max(job.progress.value, 0), 1);
+  return h(
+    "div",
+    { class: "whole-progress" },
+    h("progress", { max: 1, value: String(value), "aria-label": "Progress" }),
+    h("p", { class: "num" }, percent(value), job.progress.note ? h("span", { class: "muted" }, ` · ${job.progress.note}`) : null),
+  );
+}
+
+function timelineCard(job, plot) {
+  const spans = spansOf(job, now());
+  const runs = spans.filter((span) => span.kind !== "wait").length;
+  return h(
+    "section",
+    { class: "card", "aria-labelledby": "timeline" },
+    h("h2", { id: "timeline" }, "Timeline"),
+    h("div", { class: "plot" }, timeline(spans, { width: plot.width, label: `${count(runs, "run")} since it was created ${relative(job.created_at)}` })),
+    h("p", { class: "legend num" }, h("span", null, when(job.created_at, "created")), h("span", { class: "key wait" }, "waited"), h("span", { class: "key running" }, "ran"), h("span", { class: "key failed" }, "failed"), h("span", { class: "grow" }), h("span", null, job.finished_at ? when(job.finished_at, "finished") : "now")),
+  );
+}
+
+function contents(job) {
+  const text = (value) => JSON.stringify(value, null, 2);
+  const fold = (name, value, isOpen) => h("details", { class: "card", open: isOpen, key: name }, h("summary", null, h("h2", null, name), h("span", { class: "muted preview mono" }, JSON.stringify(value).slice(0, 120))), code(text(value), `the ${name.toLowerCase()}`));
+  return [job.error ? h("section", { class: "card bad", "aria-labelledby": "last-error" }, h("h2", { id: "last-error" }, "Last error"), h("p", null, h("strong", null, job.error.type), ": ", job.error.message)) : null, fold("Payload", job.payload, false), fold("Result", job.result, false)];
+}
+
+function missing(id) {
+  return h(
+    "div",
+    { class: "page" },
+    title(id, null),
+    empty("No job has this id", "It may have been deleted: finished jobs are kept for a while only. A new one may take its id:", curl("POST", "enqueue", { id, payload: null })),
+  );
+}

@@ -1,0 +1,63 @@
+// Schedules: when each puts its job in, in words, and what came of it last.
+
+import { get, post } from "./api.js";
+import { h } from "./dom.js";
+import { code, curl, empty, failure, icon, jobLink, jobsLink } from "./parts.js";
+import { Resource } from "./resource.js";
+import { now, on } from "./store.js";
+import { clockTime, dayAndTime, exact, when } from "./time.js";
+import { timingInWords } from "./timing.js";
+import { attempt, toast } from "./toast.js";
+
+export function schedulesPage({ redraw }) {
+  const schedules = new Resource(() => get("schedules"), redraw, 1000);
+  const renew = () => schedules.renew();
+  const isDue = () => (schedules.value?.schedules ?? []).some((each) => Date.parse(each.next_at[0]) < now());
+  const stops = [
+    on("jobs", (jobs) => jobs.some((job) => job.status === "queued" || job.status === "scheduled") && renew()),
+    // Why: a tick that passes moves the next times, and is seen by its time alone.
+    on("pulse", () => isDue() && renew()),
+    on("renew", renew),
+  ];
+  return {
+    title: "Schedules",
+    nav: "schedules",
+    view() {
+      const found = schedules.value?.schedules;
+      return h(
+        "div",
+        { class: "page" },
+        h("h1", { tabindex: "-1" }, "Schedules"),
+        schedules.error && !found ? failure(schedules.error, renew) : null,
+        found?.length === 0 ? empty("No schedule yet", "A schedule puts a job in at every tick, however many processes run. Make one:", curl("PUT", "schedules/nightly", { type: "echo", cron: "0 3 * * *", tz: "Europe/Berlin" })) : null,
+        h("div", { class: "cards" }, (found ?? []).map((each) => card(each, renew))),
+      );
+    },
+    stop() {
+      stops.forEach((stop) => stop());
+      schedules.stop();
+    },
+  };
+}
+
+function card(schedule, renew) {
+  const run = async () => {
+    const answer = await attempt(() => post(`schedules/${encodeURIComponent(schedule.name)}/run`));
+    if (!answer) return;
+    toast(`${schedule.name} runs now as ${answer.id}`, "good");
+    renew();
+  };
+  const isOften = schedule.every !== null && schedule.every < 60;
+  return h(
+    "section",
+    { class: "card", key: schedule.name, "aria-label": `Schedule ${schedule.name}` },
+    h("div", { class: "head" }, h("h2", { class: "cut", title: schedule.name }, schedule.name), h("button", { type: "button", class: "small", "aria-label": `Run ${schedule.name} now`, onclick: run }, icon("play"), h("span", null, "Run now"))),
+    h("p", { class: "timing" }, timingInWords(schedule)),
+    h("p", { class: "muted" }, schedule.cron ? h("code", null, schedule.cron) : null, schedule.cron ? " · " : "", "puts in ", jobsLink({ type: schedule.type }, schedule.type), " in ", jobsLink({ queue: schedule.queue }, schedule.queue), schedule.missed === "none" ? " · what was missed is left out" : ""),
+    h("h3", null, "Next"),
+    h("ol", { class: "times num" }, schedule.next_at.map((at, index) => h("li", { title: exact(at) }, h("span", null, isOften ? clockTime(at) : dayAndTime(at)), h("span", { class: "muted" }, index ? null : when(at))))),
+    h("h3", null, "Last"),
+    schedule.last_job ? h("p", { class: "num last" }, jobLink(schedule.last_job), h("span", { class: "muted" }, when(schedule.last_at))) : h("p", { class: "muted" }, "It has not run yet."),
+    schedule.payload === null ? null : h("details", null, h("summary", null, "Payload"), code(JSON.stringify(schedule.payload, null, 2), "the payload")),
+  );
+}

@@ -1,0 +1,53 @@
+// Workers: the processes that run jobs, what each of them does, and when it was last heard of.
+
+import { get } from "./api.js";
+import { h } from "./dom.js";
+import { percent } from "./format.js";
+import { copyButton, empty, failure, jobLink, meter } from "./parts.js";
+import { Resource } from "./resource.js";
+import { on } from "./store.js";
+import { when } from "./time.js";
+
+const SHOWN_TYPES = 12;
+const SHOWN_JOBS = 16;
+
+export function workersPage({ redraw }) {
+  const workers = new Resource(() => get("workers"), redraw, 2000);
+  const renew = () => workers.renew();
+  const stops = ["jobs", "pulse", "renew"].map((kind) => on(kind, renew));
+  return {
+    title: "Workers",
+    nav: "workers",
+    view() {
+      const found = workers.value?.workers;
+      return h(
+        "div",
+        { class: "page" },
+        h("h1", { tabindex: "-1" }, "Workers"),
+        workers.error && !found ? failure(workers.error, renew) : null,
+        found?.length === 0 ? empty("No worker runs", "Jobs are taken, and wait. Start a worker on the same store:", "jobpipe worker --store sqlite:///jobpipe.db") : null,
+        h("div", { class: "cards" }, (found ?? []).map(card)),
+      );
+    },
+    stop() {
+      stops.forEach((stop) => stop());
+      workers.stop();
+    },
+  };
+}
+
+function card(worker) {
+  const share = worker.slots ? worker.running.length / worker.slots : 0;
+  const types = worker.types.slice(0, SHOWN_TYPES);
+  return h(
+    "section",
+    { class: "card", key: worker.name, "aria-label": `Worker ${worker.name}` },
+    h("div", { class: "head" }, h("h2", { class: "mono cut", title: worker.name }, worker.name), copyButton(worker.name, "Copy the name")),
+    h("p", { class: "muted num" }, "heard of ", when(worker.seen_at), " · up since ", when(worker.started_at)),
+    h("p", { class: "num places" }, h("span", null, `${worker.running.length} of ${worker.slots} places taken`), meter(share, `${percent(share)} of its places`)),
+    h("h3", null, "Runs"),
+    worker.running.length ? h("ul", { class: "plain columns" }, worker.running.slice(0, SHOWN_JOBS).map((id) => h("li", { key: id }, jobLink(id))), worker.running.length > SHOWN_JOBS ? h("li", { class: "muted" }, `and ${worker.running.length - SHOWN_JOBS} more`) : null) : h("p", { class: "muted" }, "nothing at the moment"),
+    h("h3", null, "Knows"),
+    h("p", { class: "tags" }, types.map((type) => h("span", { class: "tag", key: type }, type)), worker.types.length > types.length ? h("span", { class: "muted" }, `and ${worker.types.length - types.length} more`) : null),
+  );
+}

@@ -1,0 +1,97 @@
+"""Schedules, limits, workers and the reference."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from .conftest import Service, Watcher
+
+
+def test_schedules_are_told_in_words_and_run_by_hand(page: Page, service: Service) -> None:
+    service.client.put("schedules/often", json={"type": "work", "every": 120, "payload": {"n": 1}})
+    page.goto(f"{service.url}ui/schedules")
+    digest = page.get_by_role("region", name="Schedule digest")
+    expect(digest).to_contain_text("At 07:30 Monday to Friday, Europe/Berlin time")
+    expect(digest.locator(".times li")).to_have_count(5)
+    expect(digest).to_contain_text("It has not run yet")
+    often = page.get_by_role("region", name="Schedule often")
+    expect(often).to_contain_text("Every 2 minutes")
+    often.get_by_role("button", name="Run often now").click()
+    toast = page.locator("#toasts")
+    expect(toast).to_contain_text("often runs now as")
+    id = toast.inner_text().split()[-1]
+    assert service.finished(id)["result"] == {"n": 1}
+    service.client.delete("schedules/often")
+
+
+def test_workers_show_what_they_run(page: Page, service: Service) -> None:
+    service.enqueue(id="busy", type="hold", payload={"note": ""})
+    page.goto(f"{service.url}ui/workers")
+    card = page.get_by_role("region", name="Worker")
+    expect(card).to_contain_text("of 4 places taken")
+    expect(card.locator(".tag", has_text="hold")).to_be_visible()
+    expect(card.get_by_role("link", name="busy")).to_be_visible()
+    expect(card).to_contain_text(re.compile("heard of (now|. s ago)"))
+
+
+def test_limits_are_shown_with_who_holds_them_and_until_when(page: Page, service: Service) -> None:
+    """The key is text of others, too."""
+    key = "<img src=x onerror=alert(1)>"
+    service.enqueue(id="letter-1", type="letter", payload={"to": key})
+    page.goto(f"{service.url}ui/limits")
+    card = page.get_by_role("region", name=f"Limit of letter · {key}")
+    expect(card.get_by_role("link", name="letter-1")).to_be_visible()
+    for words in ("1/h", "1 of 1", "used up", "Next one"):
+        expect(card).to_contain_text(words)
+    service.enqueue(id="letter-2", type="letter", payload={"to": key})
+    page.goto(f"{service.url}ui/jobs/letter-2")
+    expect(page.locator(".why")).to_contain_text("letter-1")
+    page.locator(".why").get_by_role("link", name="letter-1").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("letter-1")
+
+
+def test_where_nothing_is_limited_it_says_how_to(page: Page, service: Service) -> None:
+    page.route(
+        "**/limits",
+        lambda route: (
+            route.fulfill(json={"limits": []}) if route.request.resource_type == "fetch" else route.fallback()
+        ),
+    )
+    page.goto(f"{service.url}ui/limits")
+    expect(page.locator(".empty")).to_contain_text("No type is limited")
+
+
+def test_the_reference_has_every_call_and_is_searched(page: Page, service: Service) -> None:
+    document = service.client.get("openapi.json").json()
+    calls = sum(len(methods) for methods in document["paths"].values())
+    page.goto(f"{service.url}docs")
+    articles = page.locator("article:has(.method)")
+    expect(articles).to_have_count(calls)
+    for name in document["components"]["schemas"]:
+        expect(page.locator(f"#schema-{name}")).to_be_attached()
+    page.keyboard.press("/")
+    page.keyboard.type("post retry")
+    expect(articles).to_have_count(2)
+    page.get_by_role("searchbox").fill("no such word")
+    expect(page.get_by_role("navigation")).to_contain_text("No call matches")
+
+
+def test_a_call_is_tried_from_the_reference(page: Page, service: Service, watcher: Watcher) -> None:
+    watcher.expect("404")
+    page.goto(f"{service.url}docs#post_enqueue")
+    call = page.locator("article", has=page.locator("h3", has_text=re.compile("^POST/enqueue$")))
+    call.get_by_text("Try it").click()
+    call.get_by_label("Body").fill('{"id": "tried", "type": "work", "payload": [7]}')
+    call.get_by_role("button", name="Send POST").click()
+    expect(call.locator(".answer")).to_contain_text("202 Accepted")
+    assert service.finished("tried")["result"] == [7]
+    look = page.locator("article", has=page.locator("h3", has_text=re.compile(r"^GET/jobs/{id}$")))
+    look.get_by_text("Try it").click()
+    look.get_by_label("id").fill("tried")
+    look.get_by_role("button", name="Send GET").click()
+    expect(look.locator(".answer")).to_contain_text('"status": "done"')
+    look.get_by_label("id").fill("../stats")
+    look.get_by_role("button", name="Send GET").click()
+    expect(look.locator(".answer")).to_contain_text("404")

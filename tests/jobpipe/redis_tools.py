@@ -1,0 +1,74 @@
+"""What the tests of the Redis store have in common: a store on a server, a round of all verbs, and waiting."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from jobpipe import JobStatus
+from jobpipe.job import Move, Progress
+from jobpipe.stores.base import Filter, LeaseState, Outcome, ScheduleEntry, Settlement, WorkerInfo
+from jobpipe.stores.limits import Limit
+from jobpipe.stores.redis import RedisStore
+from jobpipe.testing.tools import BOOM, finish, look, new_job, page_ids, put, take
+
+from ..servers_redis import RedisServer
+
+PATIENCE = 20.0
+
+
+def opened(server: RedisServer, query: str = "") -> RedisStore:
+    store = RedisStore(server.url + query)
+    store.migrate()
+    return store
+
+
+def one_round(store: RedisStore) -> None:
+    """Every verb once."""
+    limits = (Limit(type="work", interval=0.001, concurrency=1, is_keyed=True),)
+    put(store, *(new_job(f"j{n}", key="k") for n in range(4)), new_job("later", delay=60))
+    (claim,) = store.claim("w1", ["work"], 9, 60, limits).claims
+    assert store.claim("w2", ["work"], 9, 60, limits).claims == []
+    assert [gate.key for gate in store.limits().gates] == ["k"]
+    assert store.extend([claim.lease], 60) == [LeaseState.HELD]
+    store.progress([(claim.lease, Progress(value=0.5))])
+    assert finish(store, claim, Move.FAIL, error=BOOM)
+    released, settled = take(store, 2)
+    assert store.release([released.lease]) == [True]
+    assert store.settle(
+        [Settlement(settled.lease, Outcome(move=Move.SUCCEED, result=b'"' + b"x" * 999 + b'"'))]
+    )
+    assert store.rescue() == []
+    assert store.cancel(["later"]) == [JobStatus.SCHEDULED]
+    assert store.retry(["j0"]) == [JobStatus.FAILED]
+    store.pause("default")
+    store.resume("default")
+    assert look(store, settled.id).result == "x" * 999
+    assert len(page_ids(store, Filter(type="work"))) == 5
+    assert store.ahead("j0") >= 1
+    assert store.key_of("j0") == "k"
+    assert store.last_event() == store.events(0, 100)[-1].number
+    store.beat(WorkerInfo(name="w1", types=("work",), slots=1, running=(), started_at=1.0), 60)
+    assert len(store.workers()) == 1
+    store.put_schedule(
+        ScheduleEntry(name="s", type="work", queue="q", payload=b"null", every=1.0, next_at=1.0)
+    )
+    assert store.fire_tick("s", 1.0, 2.0, new_job("tick"), capacity=99)
+    assert [entry.last_job for entry in store.schedules().entries] == ["tick"]
+    assert store.drop_schedule("s")
+    parcels = store.export(100)
+    store.discard([parcel.job.id for parcel in parcels])
+    assert store.adopt(parcels) == len(parcels) > 0
+    time.sleep(0.001)  # what has just finished is not older than 0 s by the server's clock
+    assert store.prune(0) == 2
+    assert store.check()
+
+
+def wait_for(look: Callable[[], Any]) -> Any:
+    """What a look finds, as soon as it is something."""
+    until = time.monotonic() + PATIENCE
+    while not (found := look()):
+        assert time.monotonic() < until
+        time.sleep(0.002)
+    return found

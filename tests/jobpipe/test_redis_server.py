@@ -1,0 +1,369 @@
+"""What a Redis server is to its store: full, forgetful, meddled with, unfit, or faced with very much."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobpipe import BadInputError, JobStatus, StoreAwayError, StoreError, StoreRefusedError
+from jobpipe.job import Move, Progress
+from jobpipe.stores.base import Filter, LeaseState, Parcel, ScheduleEntry, WorkerInfo
+from jobpipe.stores.memory import MemoryStore
+from jobpipe.stores.redis import RedisStore
+from jobpipe.stores.redis.scripts import names
+from jobpipe.testing import ManualTime
+from jobpipe.testing.tools import BOOM, finish, look, new_job, page_ids, put, take, take_one, tally
+
+from ..servers_redis import RedisServer, redis_server, with_own_keys
+from .redis_tools import PATIENCE, one_round, opened, wait_for
+
+BIG = "x" * 100_000
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[RedisServer]:
+    """One that a test may do anything to."""
+    with redis_server(tmp_path / "redis") as server:
+        yield server
+
+
+@pytest.fixture
+def store(server: RedisServer) -> Iterator[RedisStore]:
+    with closing(opened(server)) as store:
+        yield store
+
+
+def test_a_round_uses_every_script(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that the tests which go round miss none."""
+    used = set()
+    real = RedisStore._run
+
+    def noted(self: RedisStore, verb: str, *args: Any, **kwargs: Any) -> Any:
+        used.add(verb)
+        return real(self, verb, *args, **kwargs)
+
+    monkeypatch.setattr(RedisStore, "_run", noted)
+    with closing(RedisStore(with_own_keys(redis_url))) as store:
+        store.migrate()
+        one_round(store)
+        store.counts()
+    assert used == set(names())
+
+
+# Scripts
+
+
+def test_flushed_scripts_are_loaded_again(server: RedisServer, store: RedisStore) -> None:
+    put(store, new_job("a"))
+    for _ in range(3):
+        server.ask("SCRIPT", "FLUSH")
+        store.release([take_one(store).lease])
+        server.ask("SCRIPT", "FLUSH")
+    one_round_of_one(store)
+
+
+def one_round_of_one(store: RedisStore) -> None:
+    assert finish(store, take_one(store))
+    assert tally(store) == {JobStatus.DONE: 1}
+
+
+def test_illegal_move_is_refused_and_changes_nothing(server: RedisServer, store: RedisStore) -> None:
+    """A record that says done, though it stands among those that are ready."""
+    put(store, new_job("a"))
+    (seq,) = server.ask("HKEYS", "{jobpipe}:jobs")
+    record = server.ask("HGET", "{jobpipe}:jobs", seq)
+    server.ask("HSET", "{jobpipe}:jobs", seq, record.replace(b"\xa6queued", b"\xa4done"))
+    before = dump(server)
+    with pytest.raises(StoreError, match="the transition table knows no claim of a job that is done"):
+        store.claim("w1", ["work"], 1, 60)
+    assert dump(server) == before
+
+
+def dump(server: RedisServer) -> dict[bytes, bytes]:
+    return {key: server.ask("DUMP", key) for key in server.ask("KEYS", "*")}
+
+
+def test_record_that_cannot_be_read_holds_nobody_up(server: RedisServer, store: RedisStore) -> None:
+    put(store, new_job("a"), new_job("b"))
+    seqs = sorted(server.ask("HKEYS", "{jobpipe}:jobs"))
+    server.ask("HSET", "{jobpipe}:jobs", seqs[0], b"\x80\x04\x95pickle")
+    assert store.get("a") is None
+    assert [claim.id for claim in take(store, 2)] == ["b"]
+    assert take(store, 2) == []
+    assert page_ids(store) == ["b"]
+
+
+# Memory
+
+
+def fill(server: RedisServer) -> None:
+    """Leave the server not a byte."""
+    server.ask("CONFIG", "SET", "maxmemory", "1")
+
+
+def make_room(server: RedisServer) -> None:
+    server.ask("CONFIG", "SET", "maxmemory", "0")
+
+
+def _parcels() -> list[Parcel]:
+    elsewhere = MemoryStore()
+    put(elsewhere, new_job("new"))
+    return elsewhere.export(1)
+
+
+PARCELS = _parcels()
+ASKING_FOR_MORE: dict[str, Callable[[RedisStore], object]] = {
+    "insert": lambda store: store.insert([[new_job("new")]]),
+    "insert when something is due": lambda store: store.insert([[new_job("new", delay=9)]]),
+    "tick": lambda store: store.fire_tick("s", 1.0, 2.0, new_job("new")),
+    "adopt": lambda store: store.adopt(PARCELS),
+    "put_schedule": lambda store: store.put_schedule(
+        ScheduleEntry(name="new", type="work", queue="q", payload=b"null", every=1.0)
+    ),
+}
+
+
+@pytest.mark.parametrize("ask", ASKING_FOR_MORE.values(), ids=ASKING_FOR_MORE)
+def test_full_server_refuses_what_asks_for_more_and_writes_nothing(
+    server: RedisServer, store: RedisStore, ask: Callable[[RedisStore], object]
+) -> None:
+    put(store, new_job("a"), new_job("due", run_at=time.time() + 0.05))
+    store.put_schedule(
+        ScheduleEntry(name="s", type="work", queue="q", payload=b"null", every=1.0, next_at=1.0)
+    )
+    fill(server)
+    time.sleep(0.1)  # until it is due
+    before = dump(server)
+    with pytest.raises(StoreAwayError, match="no memory left"):
+        ask(store)
+    assert dump(server) == before
+    make_room(server)
+    ask(store)
+
+
+def test_full_server_lets_jobs_run_and_end(server: RedisServer, store: RedisStore) -> None:
+    put(store, *(new_job(f"j{n}", max_retries=0) for n in range(8)), new_job("later", delay=60))
+    held = take(store, 2, lease=0.001)
+    fill(server)
+    assert store.extend([held[0].lease], 60) == [LeaseState.HELD]
+    store.progress([(held[0].lease, Progress(value=0.5))])
+    (lost,) = wait_for(store.rescue)
+    assert (lost.id, lost.status) == ("j1", JobStatus.FAILED)
+    assert finish(store, held[0], result=BIG)
+    done, failed, retried, snoozed, released = take(store, 5)
+    assert finish(store, done)
+    assert finish(store, failed, Move.FAIL, error=BOOM)
+    assert finish(store, retried, Move.RETRY, error=BOOM, delay=60)
+    assert finish(store, snoozed, Move.SNOOZE, delay=60, cools=0.001)
+    assert store.release([released.lease]) == [True]
+    assert store.cancel(["later", "j7"]) == [JobStatus.SCHEDULED, JobStatus.QUEUED]
+    assert store.retry(["later"]) == [JobStatus.CANCELLED]
+    store.pause("default")
+    store.resume("default")
+    store.beat(WorkerInfo(name="w1", types=("work",), slots=1, running=(), started_at=1.0), 60)
+    assert look(store, "j0").result == BIG
+    assert tally(store) == {
+        JobStatus.DONE: 2,
+        JobStatus.FAILED: 2,
+        JobStatus.SCHEDULED: 2,
+        JobStatus.QUEUED: 2,
+        JobStatus.CANCELLED: 1,
+    }
+    pruned = 0
+    while pruned < 5:
+        pruned += wait_for(lambda: store.prune(0.01))
+    assert store.discard(["later"]) == 1
+
+
+def test_full_server_can_be_read_though_something_came_due(server: RedisServer, store: RedisStore) -> None:
+    put(store, new_job("due", delay=0.05))
+    fill(server)
+    wait_for(lambda: look(store, "due").status is JobStatus.QUEUED)
+    assert page_ids(store) == ["due"]
+
+
+# Fitness
+
+
+POLICIES = ["allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-ttl"]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("limit", ["0", "100mb"])
+def test_evicting_server_is_refused_with_the_command_that_mends_it(
+    server: RedisServer, policy: str, limit: str
+) -> None:
+    server.ask("CONFIG", "SET", "maxmemory", limit)
+    server.ask("CONFIG", "SET", "maxmemory-policy", policy)
+    with closing(RedisStore(server.url)) as store:
+        for ask in (store.migrate, store.check):
+            with pytest.raises(StoreRefusedError, match=f"{policy}.*CONFIG SET maxmemory-policy noeviction"):
+                ask()
+        assert server.ask("KEYS", "*") == []
+        server.ask("CONFIG", "SET", "maxmemory-policy", "noeviction")
+        store.migrate()
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"appendonly": "yes", "appendfsync": "always"}, "on disk before it is acknowledged"),
+        ({"appendonly": "yes", "appendfsync": "everysec"}, "the last second"),
+        ({"appendonly": "yes", "appendfsync": "no"}, "some 30 s"),
+        ({"save": "60 1"}, "snapshots only"),
+        ({}, "keeps nothing on disk"),
+    ],
+)
+def test_check_says_what_the_settings_keep(tmp_path: Path, settings: dict[str, str], words: str) -> None:
+    with redis_server(tmp_path / "redis", **settings) as server, closing(RedisStore(server.url)) as store:
+        assert words in store.check()[0]
+
+
+def test_server_that_tells_nothing_of_its_settings_is_checked_all_the_same(tmp_path: Path) -> None:
+    """As those of cloud providers: INFO tells the policy, CONFIG is forbidden."""
+    with (
+        redis_server(tmp_path / "redis", rename_command="CONFIG ''") as server,
+        closing(opened(server)) as store,
+    ):
+        assert "no append-only file" in store.check()[0]
+    settings = {"rename_command": "CONFIG ''", "maxmemory_policy": "allkeys-lru"}
+    with (
+        redis_server(tmp_path / "other", **settings) as server,
+        closing(RedisStore(server.url)) as store,
+        pytest.raises(StoreRefusedError, match="allkeys-lru"),
+    ):
+        store.check()
+
+
+def test_newer_schema_is_refused_before_any_work(server: RedisServer, store: RedisStore) -> None:
+    server.ask("SET", "{jobpipe}:version", "99")
+    before = dump(server)
+    with pytest.raises(StoreRefusedError, match="schema 99"):
+        store.migrate()
+    assert dump(server) == before
+
+
+def test_migration_is_named_once_however_many_migrate(server: RedisServer) -> None:
+    def migrate(_: int) -> list[str]:
+        with closing(RedisStore(server.url)) as store:
+            return store.migrate()
+
+    with ThreadPoolExecutor(8) as pool:
+        steps = list(pool.map(migrate, range(8)))
+    assert sorted(steps) == [[]] * 7 + [["0001_jobs"]]
+
+
+def test_replica_is_a_store_that_is_away(tmp_path: Path, server: RedisServer, store: RedisStore) -> None:
+    with redis_server(tmp_path / "replica", replicaof=f"127.0.0.1 {server.port}") as replica:
+        with closing(RedisStore(replica.url)) as other:
+            with pytest.raises(StoreAwayError, match="replica"):
+                other.migrate()
+            with pytest.raises(StoreAwayError, match="read-only replica"):
+                put(other, new_job("a"))
+        replica.ask("REPLICAOF", "NO", "ONE")
+        with closing(opened(replica)) as other:
+            put(other, new_job("a"))
+
+
+def test_wrong_password_is_refused_and_not_shown(tmp_path: Path) -> None:
+    with redis_server(tmp_path / "redis") as server:
+        server.ask("CONFIG", "SET", "requirepass", "right")
+        url = server.url.replace("://", "://:wrong-one@")
+        with closing(RedisStore(url)) as store, pytest.raises(StoreRefusedError) as caught:
+            store.migrate()
+        assert "wrong-one" not in str(caught.value)
+        with closing(RedisStore(server.url.replace("://", "://:right@"))) as store:
+            store.migrate()
+            one_round(store)
+            with closing(store.watch()) as watch:
+                put(store, new_job("news"))
+                assert watch.wait(PATIENCE)
+
+
+RIGHTS = (
+    "~{jobpipe}* resetchannels &{jobpipe}* +@read +@write +@pubsub +@connection +eval +evalsha +info +time"
+)
+"""As the docs name them."""
+
+
+def test_user_with_the_rights_that_the_docs_name_can_do_all(server: RedisServer) -> None:
+    assert RIGHTS in (Path(__file__).parents[2] / "docs" / "jobpipe" / "redis.md").read_text(encoding="utf-8")
+    server.ask("ACL", "SETUSER", "jobs", "on", ">secret", *RIGHTS.split())
+    with closing(RedisStore(server.url.replace("://", "://jobs:secret@"))) as store:
+        store.migrate()
+        one_round(store)
+        with closing(store.watch()) as watch:
+            put(store, new_job("news"))
+            assert watch.wait(PATIENCE)
+    foreign = RedisStore(server.url.replace("://", "://jobs:secret@") + "?prefix=other")
+    with closing(foreign), pytest.raises(StoreRefusedError, match="rights"):
+        foreign.migrate()
+
+
+def test_time_of_the_server_decides_not_that_of_the_client(
+    store: RedisStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fault 22: a client whose clock is ten minutes off runs nothing early, and rescues nobody early."""
+    real = time.time
+    put(store, new_job("now"), new_job("later", delay=300))
+    for skew in (600, -600):
+        monkeypatch.setattr(time, "time", lambda skew=skew: real() + skew)
+        (claim,) = take(store, 9, lease=300)
+        assert claim.id == "now"
+        assert abs(claim.started_at - real()) < 60
+        assert store.rescue() == []
+        store.release([claim.lease])
+
+
+# Amounts
+
+
+def test_long_payloads_are_claimed_by_and_by(redis_url: str) -> None:
+    with closing(RedisStore(with_own_keys(redis_url))) as store:
+        store.migrate()
+        store.insert([[new_job(f"j{n}", "x" * 250_000)] for n in range(100)])
+        hauls = [store.claim("w1", ["work"], 100, 60) for _ in range(2)]
+        assert [haul.due_in for haul in hauls] == [0, None]
+        claims = [claim for haul in hauls for claim in haul.claims]
+        assert len(claims) == 100
+        assert len(hauls[0].claims) < 80
+        assert all(len(claim.payload) == 250_002 for claim in claims)
+
+
+def test_batch_that_would_keep_the_server_busy_for_long_is_refused(redis_url: str) -> None:
+    with closing(RedisStore(with_own_keys(redis_url))) as store:
+        store.migrate()
+        with pytest.raises(BadInputError, match="10,000"):
+            store.insert([[new_job("a")] * 10_001])
+        answers = store.insert(
+            [[new_job(f"j{n}") for n in range(1_500)], [new_job("a")], [new_job("a", 1)]] * 2
+        )
+        assert [isinstance(answer, list) for answer in answers] == [True, True, False] * 2
+        assert tally(store) == {JobStatus.QUEUED: 1_501}
+
+
+def test_many_jobs_that_come_due_at_once_are_queued_by_and_by(redis_url: str) -> None:
+    clock = ManualTime()
+    with closing(RedisStore(with_own_keys(redis_url), clock=clock)) as store:
+        store.migrate()
+        store.insert([[new_job(f"j{n}", delay=10) for n in range(1_200)]])
+        clock.elapse(11)
+        haul = store.claim("w1", ["work"], 1, 60)
+        assert ([claim.id for claim in haul.claims], haul.due_in) == (["j0"], 0)
+        assert tally(store) == {JobStatus.RUNNING: 1, JobStatus.QUEUED: 999, JobStatus.SCHEDULED: 200}
+        assert store.claim("w1", ["work"], 1, 60).due_in is None
+
+
+def test_filter_that_fits_few_of_many_is_answered_in_pieces(redis_url: str) -> None:
+    with closing(RedisStore(with_own_keys(redis_url))) as store:
+        store.migrate()
+        put(store, new_job("first", type="rare"), *(new_job(f"j{n}") for n in range(2_500)))
+        put(store, new_job("last", type="rare"))
+        assert page_ids(store, Filter(type="rare"), limit=1) == ["last", "first"]
+        assert page_ids(store, Filter(type="rare", status=JobStatus.QUEUED)) == ["last", "first"]
