@@ -54,11 +54,13 @@ def machine_has_a_server(postgres: str) -> None:
     PostgresMachine.server = postgres
 
 
-TestPostgresMachine = PostgresMachine.TestCase
+TestPostgresMachine = pytest.mark.timeout(180)(
+    PostgresMachine.TestCase
+)  # each step is a score of transactions
 # Why no shrinking: every step is a transaction, and shrinking takes minutes; turn it on to study a failure.
 TestPostgresMachine.settings = settings(
-    max_examples=12,
-    stateful_step_count=40,
+    max_examples=10,
+    stateful_step_count=30,
     deadline=None,
     phases=[Phase.reuse, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow],

@@ -109,6 +109,10 @@ class Connections:
                         self._close_idle()  # Why all: what ended one session has most likely ended them all
                     elif not isinstance(error.__cause__, pg.DeadlockDetected | pg.SerializationFailure):
                         raise
+                except BaseException as error:
+                    if not isinstance(error, Exception):
+                        connection.close()  # Why: nobody knows what it was in the middle of
+                    raise
                 finally:
                     self._keep(connection)
             time.sleep(random.uniform(0, 0.005 * tries))  # noqa: S311
