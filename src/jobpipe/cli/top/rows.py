@@ -49,7 +49,7 @@ def panel_lines(
 ) -> list[Text]:
     """Just so many lines: the heading, and rows from around the chosen one, if keys are for this panel."""
     columns = _columns(panel, width)
-    rows = _rows(state, panel, now, glyphs)
+    rows = _rows(state, panel, _left(columns, width - 2), now, glyphs)
     choice = state.choices.get(panel) if has_keys else None
     lines = [_heading(state, panel, columns, has_keys, width, glyphs)]
     room = height - 1
@@ -116,7 +116,7 @@ def _nothing(state: State, panel: Panel) -> str:
 
 def _columns(panel: Panel, width: int) -> list[Column]:
     name = Column("", 36 if width >= _WIDE else 20, keeps_end=True)
-    short = 16 if width >= _WIDE else 10
+    short = 12 if width >= _WIDE else 10
     type, queue = Column("TYPE", short), Column("QUEUE", short)
     return {
         Panel.QUEUES: [
@@ -153,9 +153,10 @@ def _columns(panel: Panel, width: int) -> list[Column]:
     }[panel]
 
 
-def _rows(state: State, panel: Panel, now: datetime, glyphs: Glyphs) -> list[Row]:
+def _rows(state: State, panel: Panel, left: int, now: datetime, glyphs: Glyphs) -> list[Row]:
+    """What is in the lines; `left` are the cells of the last column."""
     if panel is Panel.QUEUES:
-        return [_queue(queue, state, glyphs) for queue in model.queues(state)]
+        return [_queue(queue, state, left, glyphs) for queue in model.queues(state)]
     if panel is Panel.WORKERS:
         return [_worker(worker, now) for worker in model.workers(state) or ()]
     if panel is Panel.RUNNING:
@@ -163,7 +164,7 @@ def _rows(state: State, panel: Panel, now: datetime, glyphs: Glyphs) -> list[Row
     return [_failed(job, now) for job in model.failed(state)]
 
 
-def _queue(queue: QueueInfo, state: State, glyphs: Glyphs) -> Row:
+def _queue(queue: QueueInfo, state: State, left: int, glyphs: Glyphs) -> Row:
     trend = state.trend.waiting.get(queue.name, ())
     return Row(
         (
@@ -172,7 +173,7 @@ def _queue(queue: QueueInfo, state: State, glyphs: Glyphs) -> Row:
             f"{queue.queued:,}",
             f"{queue.running:,}",
             "paused" if queue.paused else "open",
-            sparkline(trend, min(len(trend), _LATELY), glyphs) if len(trend) > 1 else "",
+            sparkline(trend, min(len(trend), _LATELY, left), glyphs) if len(trend) > 1 else "",
         ),
         "yellow" if queue.paused else "",
     )
@@ -215,7 +216,12 @@ def _line(cells: Sequence[str], columns: Sequence[Column], width: int, glyphs: G
         fit(cell, column.width, glyphs, is_right=column.is_right, keeps_end=column.keeps_end)
         for cell, column in zip(cells[:-1], columns[:-1], strict=True)
     ]
-    left = width - sum(column.width + 1 for column in columns[:-1])
+    left = _left(columns, width)
     if left <= 0:
         return fit(" ".join(fixed), width, glyphs)
     return " ".join([*fixed, fit(cells[-1], left, glyphs)])
+
+
+def _left(columns: Sequence[Column], width: int) -> int:
+    """The cells that are left for the last column."""
+    return width - sum(column.width + 1 for column in columns[:-1])

@@ -17,7 +17,7 @@ from .glyphs import Glyphs, fit, sparkline
 from .model import Mode, Panel, State, chosen
 from .rows import count, panel_lines
 
-SMALLEST = (40, 12)
+SMALLEST = (40, 13)
 _HEAD, _FOOT = 3, 2
 _SIDE_BY_SIDE = 150
 """Cells from which on there are two columns of panels."""
@@ -54,8 +54,10 @@ def screen_lines(state: State, size: Size, now: datetime, glyphs: Glyphs) -> lis
         text = f"too small: {SMALLEST[0]}x{SMALLEST[1]} at least, q quits"
         return [Text(fit(text, width, glyphs)), *[Text("")] * (height - 1)][:height]
     room = height - _HEAD - _FOOT
+    # Why: of a service that cannot be reached nobody knows whether its jobs still grow older.
+    then = now if state.lost is None else state.snapshot.at
     middle = (
-        _help(width, room, glyphs) if state.mode is Mode.HELP else _panels(state, width, room, now, glyphs)
+        _help(width, room, glyphs) if state.mode is Mode.HELP else _panels(state, width, room, then, glyphs)
     )
     return [
         _title(state, width, now, glyphs),
