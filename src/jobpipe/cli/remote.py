@@ -7,6 +7,7 @@ store's way raises, so that a command need not know which way it went.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from http.client import HTTPException
 from socket import gaierror
 from typing import Any, NamedTuple, Self, TypeVar
@@ -31,7 +32,6 @@ from .target import Intake, RefusedError, Target
 T = TypeVar("T")
 
 _PATIENCE = 30.0
-"""Seconds for an answer, beyond those that were asked for."""
 _HINTS = {
     "no-token": "give the service's token with --token, or in JOBPIPE_TOKEN",
     "read-only-token": "give the token for writing with --token, or in JOBPIPE_TOKEN",
@@ -45,6 +45,38 @@ class _Problem(msgspec.Struct):
     detail: str
     field: str | None = None
     type: str = ""
+
+
+class Worker(msgspec.Struct, frozen=True, kw_only=True):
+    """A process that runs jobs, which ones, and when it was last heard of."""
+
+    name: str
+    types: tuple[str, ...]
+    slots: int
+    running: tuple[str, ...]
+    started_at: datetime
+    seen_at: datetime
+
+
+class Moment(msgspec.Struct, frozen=True):
+    """How many jobs a second came to an end."""
+
+    done: float
+    failed: float
+
+
+class QueuePast(msgspec.Struct, frozen=True):
+    """How many jobs waited in a queue, the newest number last."""
+
+    name: str
+    waiting: tuple[int, ...]
+
+
+class Past(msgspec.Struct, frozen=True):
+    """The last minutes, second by second, the newest last."""
+
+    moments: tuple[Moment, ...]
+    queues: tuple[QueuePast, ...]
 
 
 class _Accepted(msgspec.Struct):
@@ -70,14 +102,15 @@ class _NoRedirects(HTTPRedirectHandler):
 
 
 class ServiceTarget(Target):
-    """The jobs of a service."""
+    """The jobs of a service; `patience` is how many seconds an answer may take, beyond those that were asked for."""
 
-    def __init__(self, url: str, token: str | None) -> None:
+    def __init__(self, url: str, token: str | None, patience: float = _PATIENCE) -> None:
         if not _is_address(url):
             raise SettingsError(
                 "--url", f"must be the address of a service, as http://localhost:8080 is, got {masked(url)}"
             )
         self._url = url.rstrip("/")
+        self._patience = patience
         self._token = token or Settings.load().token
         # Why no proxies: the service is where the URL says, and the token is for nobody between.
         self._opener = build_opener(ProxyHandler({}), _NoRedirects)
@@ -139,12 +172,38 @@ class ServiceTarget(Target):
     def hold(self, verb: str, queue: str) -> QueueInfo:
         return self._read(self._call("POST", f"{_path('queues', queue)}/{verb}"), QueueInfo)
 
+    def stats(self) -> Stats:
+        """How many jobs there are, and how fast they go."""
+        return self._get("/stats", Stats)
+
+    def queues(self) -> list[QueueInfo]:
+        """All queues, by name."""
+        return self._get("/queues", dict[str, list[QueueInfo]])["queues"]
+
+    def workers(self) -> list[Worker] | None:
+        """The processes that run jobs; None where the service does not tell."""
+        found = self._get_if_there("/workers", dict[str, list[Worker]])
+        return None if found is None else found["workers"]
+
+    def past(self) -> Past | None:
+        """The last minutes; None where the service does not tell."""
+        return self._get_if_there("/stats/history", Past)
+
     def _receipt(self, answer: _Answer) -> Receipt:
         accepted = self._read(answer, _Accepted)
         return Receipt(accepted.id, accepted.status, answer.status == 202)
 
     def _get(self, path: str, type: type[T], seconds: float = 0.0) -> T:
         return self._read(self._call("GET", path, seconds=seconds), type)
+
+    def _get_if_there(self, path: str, type: type[T]) -> T | None:
+        """The same; None for a call that the service, an older one, does not know."""
+        try:
+            return self._get(path, type)
+        except RefusedError as error:
+            if error.status == 404:
+                return None
+            raise
 
     def _read(self, answer: _Answer, type: type[T]) -> T:
         try:
@@ -156,7 +215,7 @@ class ServiceTarget(Target):
 
     def check(self) -> tuple[str, list[str]]:
         self._call("GET", "/readyz")
-        stats = self._get("/stats", Stats)
+        stats = self.stats()
         waiting = (
             f"{stats.queued:,} jobs are queued, {stats.scheduled:,} scheduled, {stats.running:,} running"
         )
@@ -173,7 +232,7 @@ class ServiceTarget(Target):
             data = msgspec.json.encode(fields)
         request = Request(self._url + path, data, headers, method=method)  # noqa: S310 - checked to be HTTP
         try:
-            with self._opener.open(request, timeout=seconds + _PATIENCE) as answer:
+            with self._opener.open(request, timeout=seconds + self._patience) as answer:
                 return _Answer(answer.status, answer.headers, answer.read())
         except HTTPError as error:
             raise self._refusal(error) from None
