@@ -1,4 +1,4 @@
-"""What every test gets: a check that it leaves no thread behind."""
+"""What every test gets: a check that it leaves no thread behind; and, if it asks for them, real servers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from .servers import PostgresServer, postgres_schema, postgres_server
 from .servers_redis import redis_url as redis_url  # a fixture
 
 
@@ -17,3 +18,28 @@ def no_thread_is_left_behind() -> Iterator[None]:
     for thread in set(threading.enumerate()) - before:
         thread.join(timeout=5)
         assert not thread.is_alive(), f"the test left the thread {thread.name} behind"
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The URL of a PostgreSQL server, one for each process that runs tests."""
+    with postgres_server() as url:
+        yield url
+
+
+@pytest.fixture
+def postgres_url(postgres: str) -> Iterator[str]:
+    """The URL of an empty store on it."""
+    with postgres_schema(postgres) as url:
+        yield url
+
+
+@pytest.fixture
+def own_postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server that the test may stop; it runs."""
+    server = PostgresServer()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.close()

@@ -92,7 +92,7 @@ class Terminal:
 
     def _serve(self, text: str) -> None:
         self.stop()
-        words = shlex.split(text, comments=True)
+        words = shlex.split(os.path.expandvars(text), comments=True)
         place = words.index("jobpipe")
         env = dict(word.split("=", 1) for word in words[:place])
         self._service = Program(["-m", "jobpipe", *words[place + 1 :], "--port", "0"], self._folder, env)

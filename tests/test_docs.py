@@ -51,6 +51,7 @@ from rate_envelope_queue.core.lifecycle import TRANSITIONS, QueueState
 
 from .commands import command_names, commands_reference
 from .console import commands_of, file_of, is_shown, terminal
+from .servers import postgres_database
 from .servers_redis import redis_server
 
 ROOT = Path(__file__).parent.parent
@@ -92,6 +93,19 @@ def snippets_of(page: Path) -> list[Snippet]:
     ]
 
 
+@pytest.fixture
+def database(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What DATABASE_URL leads to, for a page that asks for it."""
+    page: Path = request.getfixturevalue("page")
+    if "DATABASE_URL" not in page.read_text(encoding="utf-8"):
+        yield
+        return
+    with postgres_database(request.getfixturevalue("postgres")) as url:
+        monkeypatch.setenv("DATABASE_URL", url)
+        yield
+
+
+@pytest.mark.usefixtures("database")
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_snippets_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The Python of a page runs from top to bottom, in one namespace."""
@@ -124,6 +138,7 @@ def servers_of(page: Path, folder: Path) -> Iterator[dict[str, str]]:
 
 
 @pytest.mark.timeout(180)  # Why longer: a page starts a process for each command
+@pytest.mark.usefixtures("database")
 @pytest.mark.parametrize("page", SERVICE_PAGES, ids=name_of)
 def test_console_blocks_print_what_they_show(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -7,7 +7,7 @@ when it is first needed. Methods are for asyncio; those that end in `_sync` are 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import cached_property
@@ -212,11 +212,12 @@ class Jobpipe:
         """Put a job in: `id`, `queue`, `max_retries`, `priority`, `delay` or `run_at`, and `deadline` may be given.
 
         The same id with the same content again is the same job; with other content it is a JobConflictError.
-        With a `connection` (sqlite3) the job is there if and when the caller's transaction commits.
+        With a `connection` (sqlite3, psycopg) the job is there if and when the caller's transaction commits.
         """
         batch = [self.prepare(_request(type, payload, options))]
         if connection is not None:
-            return self._insert_in(connection, batch)[0]
+            answer = self._insert_in(connection, batch)
+            return unwrap(await answer if isinstance(answer, Awaitable) else answer)[0]
         return (await self._insert(batch))[0]
 
     def enqueue_sync(
@@ -225,7 +226,10 @@ class Jobpipe:
         """`enqueue` from any thread, with or without an event loop."""
         batch = [self.prepare(_request(type, payload, options))]
         if connection is not None:
-            return self._insert_in(connection, batch)[0]
+            answer = self._insert_in(connection, batch)
+            if isinstance(answer, Awaitable):
+                raise BadInputError("connection", "is one that is awaited: use `await enqueue(…)` with it")
+            return unwrap(answer)[0]
         return self._insert_sync(batch)[0]
 
     async def enqueue_many(self, requests: Iterable[JobRequest]) -> list[Receipt]:
@@ -293,8 +297,8 @@ class Jobpipe:
     async def _insert(self, batch: list[NewJob]) -> list[Receipt]:
         return unwrap(await self.insert(batch)) if batch else []
 
-    def _insert_in(self, connection: Any, batch: list[NewJob]) -> list[Receipt]:
-        return unwrap(self.store.insert_in(connection, batch, capacity=self.settings.queue_size))
+    def _insert_in(self, connection: Any, batch: list[NewJob]) -> Answer | Awaitable[Answer]:
+        return self.store.insert_in(connection, batch, capacity=self.settings.queue_size)
 
     def _insert_sync(self, batch: list[NewJob]) -> list[Receipt]:
         if not batch:

@@ -112,7 +112,11 @@ class Settings:
         64, "QUEUE_SIZE", _integer(0, 10**12), "jobs that may wait in a queue; 0: no limit"
     )
     store: str = _setting(
-        DEFAULT_STORE, "JOBPIPE_STORE", _text, "where the jobs are: sqlite:///path or memory://", secret=True
+        DEFAULT_STORE,
+        "JOBPIPE_STORE",
+        _text,
+        "where the jobs are: sqlite:///path, postgresql://… or memory://",
+        secret=True,
     )
     host: str = _setting("127.0.0.1", "JOBPIPE_HOST", _text, "address to listen on")
     port: int = _setting(8080, "JOBPIPE_PORT", _integer(0, 65_535), "port to listen on; 0: any free one")

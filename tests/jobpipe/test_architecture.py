@@ -223,7 +223,7 @@ def test_imports_go_round_in_no_circle() -> None:
 
 @pytest.mark.parametrize("module", CORE)
 def test_the_core_needs_msgspec_and_nothing_else(module: str) -> None:
-    drivers = {"stores.postgresql": {"psycopg", "psycopg_pool"}, "stores.redis": {"redis"}}
+    drivers = {"stores.postgres": {"psycopg"}, "stores.redis": {"redis"}}
     allowed = drivers.get(".".join(module.split(".")[:2]), set())
     assert foreign(module) <= {"msgspec", *allowed}
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _BUILT_IN = {
     "memory": ("jobpipe.stores.memory", "open_memory"),
     "sqlite": ("jobpipe.stores.sqlite", "open_sqlite"),
+    "postgresql": ("jobpipe.stores.postgres", "open_postgres"),
+    "postgres": ("jobpipe.stores.postgres", "open_postgres"),
     "redis": ("jobpipe.stores.redis", "open_redis"),
     "rediss": ("jobpipe.stores.redis", "open_redis"),
     "unix": ("jobpipe.stores.redis", "open_redis"),

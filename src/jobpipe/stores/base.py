@@ -11,7 +11,7 @@ Values that there are many of have gc=False: they hold nothing that could lead b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from enum import StrEnum
 from typing import Any, Protocol, Self
 
@@ -315,8 +315,16 @@ class Store(Protocol):
 
     def insert_in(
         self, connection: Any, batch: Sequence[NewJob], *, capacity: int = 0
-    ) -> list[Receipt] | JobConflictError | QueueFullError:
-        """`insert` of one batch in the caller's own transaction; BadInputError for a foreign connection."""
+    ) -> (
+        list[Receipt]
+        | JobConflictError
+        | QueueFullError
+        | Awaitable[list[Receipt] | JobConflictError | QueueFullError]
+    ):
+        """`insert` of one batch in the caller's own transaction; BadInputError for a foreign connection.
+
+        An awaitable of the answer where the connection is one that is awaited.
+        """
 
     # Running
 

@@ -1,0 +1,144 @@
+"""Guests: inserts in somebody else's transaction, through his connection, which may be one that is awaited.
+
+What SQLAlchemy and Django wrap around a connection of psycopg is taken off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from functools import partial
+from typing import Any, TypeAlias
+from weakref import WeakSet
+
+import psycopg
+from psycopg.pq import TransactionStatus
+from psycopg.rows import TupleRow, tuple_row
+
+from ...errors import BadInputError
+from ..base import NewJob
+from .connection import BEGIN, COMMIT, Connection, Connections, Result, Step
+from .inserting import Answer, Conversation, insert_steps
+from .migrate import HAS_TABLE
+from .statements import Statements
+
+AsyncConnection: TypeAlias = psycopg.AsyncConnection[TupleRow]
+_DEEPEST = 3
+"""Wrappers around a connection."""
+
+
+class Guests:
+    """The connections of others that were seen, and how jobs are inserted through them."""
+
+    def __init__(self, statements: Statements, connections: Connections) -> None:
+        self._sql = statements
+        self._connections = connections
+        self._identity: str | None = None
+        self._known: WeakSet[Any] = WeakSet()
+        """Connections that lead to this very store."""
+
+    def insert(
+        self, connection: Any, batch: Sequence[NewJob], capacity: int, now: float | None
+    ) -> Answer | Awaitable[Answer]:
+        """Insert a batch; an awaitable of the answer for a connection that is awaited."""
+        bare = unwrapped(connection)
+        if bare is None:
+            raise BadInputError(
+                "connection",
+                f"must be a psycopg.Connection or psycopg.AsyncConnection for this store, got {connection!r}",
+            )
+        conversation = self._conversation(bare, batch, capacity, now)
+        if isinstance(bare, psycopg.AsyncConnection):
+            return _Awaited(partial(self._lead_awaited, bare, conversation))
+        with self._connections.mapped_errors():
+            self._own_identity()
+            return lead(bare, conversation)[0]
+
+    async def _lead_awaited(self, connection: AsyncConnection, conversation: Conversation) -> Answer:
+        with self._connections.mapped_errors():
+            await asyncio.to_thread(self._own_identity)
+            return (await lead_awaited(connection, conversation))[0]
+
+    def _own_identity(self) -> str:
+        if self._identity is None:
+            ((identity,),) = self._connections.run(Step(self._sql("identity")))[0].rows
+            self._identity = str(identity)
+        return self._identity
+
+    def _conversation(
+        self,
+        connection: Connection | AsyncConnection,
+        batch: Sequence[NewJob],
+        capacity: int,
+        now: float | None,
+    ) -> Conversation:
+        """Within a transaction, that of the caller if there is, or will be, one."""
+        is_alone = connection.autocommit and connection.info.transaction_status is TransactionStatus.IDLE
+        if connection not in self._known:
+            # Why first whether it is there: an error would spoil the caller's transaction.
+            table = {"schema": self._sql.schema, "name": "identity"}
+            is_there = (yield Step(HAS_TABLE, table)).rows
+            if not is_there or (yield Step(self._sql("identity"))).rows[0][0] != self._own_identity():
+                raise BadInputError(
+                    "connection", "must be one to the store's own database, got one to another"
+                )
+            self._known.add(connection)
+        if is_alone:
+            yield BEGIN
+        answers = yield from insert_steps(self._sql, [batch], capacity, now)
+        yield Step(self._sql("tell"), {"channel": self._sql.schema})
+        if is_alone:
+            yield COMMIT
+        return answers
+
+
+class _Awaited:
+    """An answer that is to be awaited. Why not a coroutine: who finds that he cannot await it may drop it."""
+
+    def __init__(self, begin: Callable[[], Coroutine[Any, Any, Answer]]) -> None:
+        self._begin = begin
+
+    def __await__(self) -> Generator[Any, Any, Answer]:
+        return self._begin().__await__()
+
+
+def unwrapped(connection: Any) -> Connection | AsyncConnection | None:
+    """The connection of psycopg in it."""
+    for _ in range(_DEEPEST):
+        if isinstance(connection, psycopg.Connection | psycopg.AsyncConnection):
+            return connection
+        inner = getattr(connection, "driver_connection", None) or getattr(connection, "connection", None)
+        if inner is None or callable(inner):
+            return None
+        connection = inner
+    return None
+
+
+def lead(connection: Connection, conversation: Conversation) -> list[Answer]:
+    """Hold the conversation through a connection that blocks."""
+    # Why not connection.execute: rows come as tuples here, whatever the owner prefers.
+    with psycopg.Cursor(connection, row_factory=tuple_row) as cursor:
+        try:
+            step = next(conversation)
+            while True:
+                cursor.execute(step.query, step.values)
+                step = conversation.send(
+                    Result(cursor.fetchall() if cursor.description else [], cursor.rowcount)
+                )
+        except StopIteration as end:
+            answers: list[Answer] = end.value
+            return answers
+
+
+async def lead_awaited(connection: AsyncConnection, conversation: Conversation) -> list[Answer]:
+    """The same through one that is awaited."""
+    async with psycopg.AsyncCursor(connection, row_factory=tuple_row) as cursor:
+        try:
+            step = next(conversation)
+            while True:
+                await cursor.execute(step.query, step.values)
+                rows = await cursor.fetchall() if cursor.description else []
+                step = conversation.send(Result(rows, cursor.rowcount))
+        except StopIteration as end:
+            answers: list[Answer] = end.value
+            return answers

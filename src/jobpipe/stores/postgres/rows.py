@@ -1,0 +1,164 @@
+"""Rows as jobs and claims, and values as parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from ...job import KEPT_HISTORY, TRANSITIONS, Attempt, Job, JobError, JobStatus, Move, Progress, instant
+from ..base import Claim, Lease, Missed, ScheduleEntry, Settlement
+from .arrays import numbers, texts
+
+_Ended = tuple[int, float, float, str, JobError | None]
+"""An entry of the history as it is stored."""
+
+_read_error = msgspec.json.Decoder(JobError).decode
+_read_progress = msgspec.json.Decoder(Progress).decode
+_read_ended = msgspec.json.Decoder(_Ended).decode
+_read_json = msgspec.json.Decoder().decode
+_write = msgspec.json.Encoder().encode
+
+
+def text_of(value: Any) -> str:
+    """A value as JSON text."""
+    return _write(value).decode()
+
+
+def optional_text_of(value: Any) -> str | None:
+    """A value as JSON text, if there is one."""
+    return None if value is None else _write(value).decode()
+
+
+def settle_values(settlements: Sequence[Settlement], now: float | None) -> dict[str, Any]:
+    """The parameters of settle.sql; a delay only where the job is to run again.
+
+    By id: all who change several running jobs do so in this order, so that none waits for another in a circle.
+    """
+    told = sorted(settlements, key=lambda each: each.lease.id)
+    outcomes = [each.outcome for each in told]
+    statuses = [TRANSITIONS[JobStatus.RUNNING][outcome.move] for outcome in outcomes]
+    delays = [
+        outcome.delay if status is JobStatus.SCHEDULED else None
+        for outcome, status in zip(outcomes, statuses, strict=True)
+    ]
+    return {
+        "ids": texts([each.lease.id for each in told]),
+        "tokens": texts([each.lease.token for each in told]),
+        "statuses": texts([status.value for status in statuses]),
+        "given_back": numbers([int(outcome.move is Move.SNOOZE) for outcome in outcomes]),
+        "delays": numbers(delays),
+        "errors": texts([optional_text_of(outcome.error) for outcome in outcomes]),
+        "progress": texts([optional_text_of(outcome.progress) for outcome in outcomes]),
+        "results": texts(
+            [None if outcome.result is None else outcome.result.decode() for outcome in outcomes]
+        ),
+        "now": now,
+        "kept": KEPT_HISTORY,
+    }
+
+
+def claims_of(rows: Sequence[Sequence[Any]], worker: str, token: str) -> list[Claim]:
+    """The rows of claim.sql and claim_chosen.sql, best first."""
+    return [_claim_of(row, worker, token) for row in sorted(rows, key=_precedence)]
+
+
+def _claim_of(row: Sequence[Any], worker: str, token: str) -> Claim:
+    (
+        rank,
+        run_at,
+        _,
+        id,
+        type,
+        queue,
+        attempts,
+        max_retries,
+        deadline,
+        created_at,
+        started_at,
+        payload,
+        *rest,
+    ) = row
+    return Claim(
+        lease=Lease(id, attempts, worker, token),
+        type=type,
+        queue=queue,
+        payload=payload.encode(),
+        attempts=attempts,
+        max_retries=max_retries,
+        priority=-rank,
+        deadline=deadline,
+        run_at=run_at,
+        created_at=created_at,
+        started_at=started_at,
+        starts_in=rest[1],
+        key=rest[0],
+    )
+
+
+def _precedence(row: Sequence[Any]) -> tuple[Any, ...]:
+    return row[0], row[1], row[2]
+
+
+def job_of(row: Sequence[Any]) -> Job:
+    """A row of page.sql, or of get.sql, which has three columns more."""
+    _, id, type, queue, status, attempts, max_retries, priority, run_at, deadline, created_at, *rest = row
+    started_at, finished_at, error, progress, *body = rest
+    payload, result, history = body or (None, None, ())
+    return Job(
+        id=id,
+        type=type,
+        queue=queue,
+        status=JobStatus(status),
+        payload=None if payload is None else _read_json(payload),
+        result=None if result is None else _read_json(result),
+        attempts=attempts,
+        max_retries=max_retries,
+        priority=priority,
+        run_at=instant(run_at),
+        deadline=deadline,
+        error=error_of(error),
+        progress=progress_of(progress),
+        created_at=instant(created_at),
+        started_at=None if started_at is None else instant(started_at),
+        finished_at=None if finished_at is None else instant(finished_at),
+        history=tuple(map(attempt_of, history)),
+    )
+
+
+def error_of(text: str | None) -> JobError | None:
+    """The value of a column `error`."""
+    return None if text is None else _read_error(text)
+
+
+def progress_of(text: str | None) -> Progress | None:
+    """The value of a column `progress`."""
+    return None if text is None else _read_progress(text)
+
+
+def attempt_of(text: str) -> Attempt:
+    """An entry of a column `history`."""
+    number, began_at, ended_at, worker, error = _read_ended(text)
+    return Attempt(
+        number=number, began_at=instant(began_at), ended_at=instant(ended_at), worker=worker, error=error
+    )
+
+
+def schedule_of(row: Sequence[Any]) -> ScheduleEntry:
+    """A row of schedules.sql."""
+    name, type, queue, payload, every, cron, tz, missed, anchor_at, next_at, last_at, last_job = row
+    return ScheduleEntry(
+        name=name,
+        type=type,
+        queue=queue,
+        payload=payload.encode(),
+        every=every,
+        cron=cron,
+        tz=tz,
+        missed=Missed(missed),
+        anchor_at=anchor_at,
+        next_at=next_at,
+        last_at=last_at,
+        last_job=last_job,
+    )

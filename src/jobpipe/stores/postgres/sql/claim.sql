@@ -1,0 +1,60 @@
+-- The lanes that have jobs are found by leaps through the index; the best of each are merged, and as many
+-- locked as are wanted: those that others have locked are skipped, which is why it looks at more. Rows are found again
+-- by their place, which holds for one statement: one that was changed meanwhile is left for the next claim.
+WITH RECURSIVE lanes AS (
+    SELECT type, (
+        SELECT queue FROM jobpipe.jobs
+        WHERE status = 'queued' AND NOT is_parked AND jobs.type = wanted.type ORDER BY queue LIMIT 1
+    ) AS queue
+    FROM (SELECT DISTINCT unnest(%(types)s::text[]) AS type) AS wanted
+    UNION ALL
+    SELECT type, (
+        SELECT queue FROM jobpipe.jobs
+        WHERE status = 'queued' AND NOT is_parked AND jobs.type = lanes.type AND jobs.queue > lanes.queue
+        ORDER BY queue LIMIT 1
+    )
+    FROM lanes WHERE queue IS NOT NULL
+), open_lanes AS MATERIALIZED (
+    SELECT lanes.type, lanes.queue, cooling.until
+    FROM lanes LEFT JOIN jobpipe.cooling ON cooling.type = lanes.type AND cooling.until > jobpipe.now(%(now)s)
+    WHERE lanes.queue IS NOT NULL AND lanes.queue NOT IN (SELECT queue FROM jobpipe.paused)
+), heads AS MATERIALIZED (
+    SELECT head.* FROM open_lanes CROSS JOIN LATERAL (
+        SELECT ctid AS place, seq, priority, run_at FROM jobpipe.jobs
+        WHERE status = 'queued' AND NOT is_parked AND jobs.type = open_lanes.type AND jobs.queue = open_lanes.queue
+        ORDER BY priority DESC, run_at, seq LIMIT %(look)s
+    ) AS head
+    WHERE until IS NULL
+    ORDER BY priority DESC, run_at, seq LIMIT %(look)s
+), chosen AS MATERIALIZED (
+    SELECT jobs.ctid AS place FROM heads JOIN jobpipe.jobs ON jobs.ctid = heads.place
+    WHERE jobs.status = 'queued'
+    ORDER BY heads.priority DESC, heads.run_at, heads.seq LIMIT %(limit)s
+    FOR UPDATE OF jobs SKIP LOCKED
+), claimed AS (
+    UPDATE jobpipe.jobs SET
+        status = 'running', attempts = attempts + 1, runs = runs + 1, started_at = jobpipe.now(%(now)s),
+        progress = NULL, worker = %(worker)s, token = %(token)s,
+        lease_until = jobpipe.now(%(now)s) + %(lease)s::float8, is_cancelling = false
+    FROM chosen WHERE jobs.ctid = chosen.place
+    RETURNING
+        -priority AS rank, run_at, jobs.seq, id, type, queue, attempts, max_retries, deadline, created_at,
+        started_at, payload::text AS payload, key, 0.0::float8 AS starts_in
+), facts AS (
+    SELECT
+        (SELECT count(*) FROM heads) AS looked,
+        least(
+            (SELECT min(run_at) FROM jobpipe.jobs WHERE status = 'scheduled'), (SELECT min(until) FROM open_lanes)
+        ) - jobpipe.now(%(now)s) AS due_in,
+        (
+            SELECT min(opens_at) FROM jobpipe.gates
+            WHERE opens_at IS NOT NULL AND type = ANY(%(types)s::text[])
+                AND NOT EXISTS (
+                    SELECT 1 FROM jobpipe.cooling WHERE cooling.type = gates.type AND until > jobpipe.now(%(now)s)
+                )
+        ) - jobpipe.now(%(now)s) AS opens_in,
+        -- Why not waited for to be on disk: what a crash takes back of claims, happens again.
+        set_config('synchronous_commit', 'off', true),
+        CASE WHEN EXISTS (SELECT 1 FROM claimed) THEN pg_notify(%(channel)s, '') END
+)
+SELECT claimed.*, looked, due_in, opens_in FROM facts LEFT JOIN claimed ON true

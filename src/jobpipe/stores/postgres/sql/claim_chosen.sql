@@ -1,0 +1,22 @@
+-- Those that a choice found, as far as nobody else has taken them meanwhile.
+WITH chosen AS MATERIALIZED (
+    SELECT jobs.seq, told.gate, told.starts_in
+    FROM unnest(%(seqs)s::bigint[], %(gates)s::text[], %(starts_in)s::float8[]) AS told (seq, gate, starts_in)
+    JOIN jobpipe.jobs USING (seq)
+    WHERE jobs.status = 'queued'
+    FOR UPDATE OF jobs SKIP LOCKED
+), claimed AS (
+    UPDATE jobpipe.jobs SET
+        status = 'running', attempts = attempts + 1, runs = runs + 1, started_at = now + chosen.starts_in,
+        progress = NULL, worker = %(worker)s, token = %(token)s, lease_until = now + %(lease)s::float8,
+        is_cancelling = false, gate = chosen.gate
+    FROM chosen, jobpipe.now(%(now)s) AS now WHERE jobs.seq = chosen.seq
+    RETURNING
+        -priority AS rank, run_at, jobs.seq, id, type, queue, attempts, max_retries, deadline, created_at,
+        started_at, payload::text AS payload, key, chosen.starts_in
+), facts AS (
+    SELECT
+        set_config('synchronous_commit', 'off', true),
+        CASE WHEN EXISTS (SELECT 1 FROM claimed) THEN pg_notify(%(channel)s, '') END
+)
+SELECT claimed.* FROM claimed, facts

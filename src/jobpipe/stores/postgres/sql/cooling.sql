@@ -1,0 +1,1 @@
+SELECT type, until FROM jobpipe.cooling WHERE until > jobpipe.now(%(now)s)

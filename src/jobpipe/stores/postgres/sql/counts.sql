@@ -1,0 +1,1 @@
+SELECT queue, type, status, count, total FROM jobpipe.counted

@@ -1,0 +1,1 @@
+DELETE FROM jobpipe.schedules WHERE name = %(name)s

@@ -1,0 +1,14 @@
+-- Why skip locked: whoever has the row is about to settle it, or to tell that it is to be cancelled; the next
+-- extension will see. So this waits for nobody, and nobody in a circle.
+WITH told AS (
+    SELECT * FROM unnest(%(ids)s::text[], %(tokens)s::text[]) WITH ORDINALITY AS each (id, token, place)
+), held AS (
+    SELECT seq FROM told JOIN jobpipe.jobs USING (id, token) WHERE status = 'running'
+    FOR UPDATE OF jobs SKIP LOCKED
+), extended AS (
+    UPDATE jobpipe.jobs SET lease_until = jobpipe.now(%(now)s) + %(seconds)s::float8
+    WHERE seq IN (SELECT seq FROM held)
+)
+SELECT jobs.is_cancelling, set_config('synchronous_commit', 'off', true)
+FROM told LEFT JOIN jobpipe.jobs ON jobs.id = told.id AND jobs.token = told.token AND jobs.status = 'running'
+ORDER BY told.place

@@ -1,0 +1,1 @@
+DELETE FROM jobpipe.workers WHERE name = %(name)s OR known_until <= jobpipe.now(%(now)s)

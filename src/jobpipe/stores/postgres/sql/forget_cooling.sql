@@ -1,0 +1,1 @@
+DELETE FROM jobpipe.cooling WHERE until <= jobpipe.now(%(now)s)

@@ -1,0 +1,8 @@
+-- The next in each lane after so many of it that were taken; those that were passed over are parked by now.
+SELECT -priority, run_at, seq, queue, type, key
+FROM unnest(%(types)s::text[], %(queues)s::text[], %(taken)s::integer[]) AS lane (type, queue, taken)
+CROSS JOIN LATERAL (
+    SELECT priority, run_at, seq, key FROM jobpipe.jobs
+    WHERE status = 'queued' AND NOT is_parked AND jobs.type = lane.type AND jobs.queue = lane.queue
+    ORDER BY priority DESC, run_at, seq LIMIT %(most)s OFFSET lane.taken
+) AS head

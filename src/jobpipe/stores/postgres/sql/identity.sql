@@ -1,0 +1,1 @@
+SELECT store::text FROM jobpipe.identity

@@ -1,0 +1,33 @@
+-- Rows are numbered in the order in which they were told, and written by id: so two that insert the same jobs in
+-- another order wait for each other at the first, and never in a circle. Nothing is written if a queue
+-- would come to have more waiting jobs than %(capacity)s, unless that is 0.
+WITH told AS MATERIALIZED (
+    SELECT nextval('jobpipe.jobs_seq') AS seq, each.*
+    FROM unnest(
+        %(ids)s::text[], %(types)s::text[], %(queues)s::text[], %(payloads)s::text[], %(max_retries)s::integer[],
+        %(priorities)s::integer[], %(delays)s::float8[], %(run_ats)s::float8[], %(deadlines)s::float8[],
+        %(fingerprints)s::text[], %(keys)s::text[]
+    ) AS each (
+        id, type, queue, payload, max_retries, priority, delay, run_at, deadline, fingerprint, key
+    )
+), timed AS (
+    SELECT told.*, now, coalesce(told.run_at, now + delay) AS due_at
+    FROM told, jobpipe.now(%(now)s) AS now
+)
+INSERT INTO jobpipe.jobs (
+    seq, id, type, queue, status, max_retries, priority, run_at, deadline, created_at, fingerprint, key, payload
+)
+SELECT
+    seq, id, type, queue, CASE WHEN due_at <= now THEN 'queued' ELSE 'scheduled' END, max_retries, priority, due_at,
+    deadline, now, fingerprint, key, payload::json
+FROM timed
+WHERE %(capacity)s::bigint = 0 OR NOT EXISTS (
+    SELECT 1 FROM (SELECT queue, count(*) AS needed FROM told GROUP BY queue) AS more
+    WHERE needed + (
+        SELECT coalesce(sum(count), 0) FROM jobpipe.counted
+        WHERE counted.queue = more.queue AND counted.status IN ('scheduled', 'queued')
+    ) > %(capacity)s::bigint
+)
+ORDER BY id
+on_conflict
+RETURNING id, status

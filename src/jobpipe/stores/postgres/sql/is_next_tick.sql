@@ -1,0 +1,1 @@
+SELECT 1 FROM jobpipe.schedules WHERE name = %(name)s AND next_at = %(tick_at)s FOR UPDATE

@@ -1,0 +1,1 @@
+SELECT key FROM jobpipe.jobs WHERE id = %(id)s

@@ -1,0 +1,24 @@
+-- From each queue as many as might enter, since the best of all may be in any.
+UPDATE jobpipe.jobs SET is_parked = false
+FROM unnest(%(types)s::text[], %(keys)s::text[], %(rooms)s::integer[]) AS told (type, key, room)
+CROSS JOIN LATERAL (
+    WITH RECURSIVE queues AS (
+        SELECT min(queue) AS queue FROM jobpipe.jobs
+        WHERE status = 'queued' AND is_parked AND jobs.type = told.type AND jobs.key = told.key
+        UNION ALL
+        SELECT (
+            SELECT min(queue) FROM jobpipe.jobs
+            WHERE status = 'queued' AND is_parked AND jobs.type = told.type AND jobs.key = told.key
+                AND jobs.queue > queues.queue
+        )
+        FROM queues WHERE queue IS NOT NULL
+    )
+    SELECT best.seq FROM queues CROSS JOIN LATERAL (
+        SELECT seq FROM jobpipe.jobs
+        WHERE status = 'queued' AND is_parked AND jobs.type = told.type AND jobs.key = told.key
+            AND jobs.queue = queues.queue
+        ORDER BY priority DESC, run_at, seq LIMIT told.room
+    ) AS best
+    WHERE queues.queue NOT IN (SELECT queue FROM jobpipe.paused)
+) AS free
+WHERE jobs.seq = free.seq AND status = 'queued'

@@ -1,0 +1,1 @@
+INSERT INTO jobpipe.paused (queue) VALUES (%(queue)s) ON CONFLICT DO NOTHING

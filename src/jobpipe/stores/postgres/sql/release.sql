@@ -1,0 +1,9 @@
+UPDATE jobpipe.jobs SET
+    status = CASE WHEN is_cancelling THEN 'cancelled' ELSE 'queued' END,
+    finished_at = CASE WHEN is_cancelling THEN jobpipe.now(%(now)s) END,
+    attempts = attempts - 1, runs = runs - 1,
+    worker = NULL, token = NULL, lease_until = NULL, gate = NULL, is_cancelling = false,
+    key = coalesce(told.key, jobs.key)
+FROM unnest(%(ids)s::text[], %(tokens)s::text[], %(keys)s::text[]) AS told (id, token, key)
+WHERE jobs.id = told.id AND jobs.token = told.token AND status = 'running'
+RETURNING told.id, told.token

@@ -1,0 +1,1 @@
+DELETE FROM jobpipe.paused WHERE queue = %(queue)s

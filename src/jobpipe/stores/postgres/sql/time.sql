@@ -1,0 +1,1 @@
+SELECT jobpipe.now(%(now)s)

@@ -1,0 +1,1 @@
+SELECT id, token FROM jobpipe.jobs WHERE id = ANY(%(ids)s::text[])

@@ -1,0 +1,414 @@
+"""PostgresStore: the verbs, each one transaction, and mostly one round trip, of the statements in `sql/`.
+
+The server's clock decides. Claims and signs of life are not waited for to be on disk: what a crash takes back of
+them, happens again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import islice
+from typing import Any, Self
+
+import msgspec
+from psycopg import errors as pg
+
+from ...errors import JobConflictError, QueueFullError, StoreError
+from ...job import KEPT_HISTORY, WAITING, Job, JobError, JobStatus, Move, Progress, sources
+from ..base import (
+    Capabilities,
+    Counts,
+    Filter,
+    Haul,
+    JobEvent,
+    Lease,
+    LeaseState,
+    NewJob,
+    Page,
+    Parcel,
+    Receipt,
+    Rescued,
+    ScheduleEntry,
+    Schedules,
+    Settlement,
+    Tally,
+    Watch,
+    WorkerInfo,
+)
+from ..limits import GateState, Limit, Limits
+from .address import Address
+from .arrays import numbers, texts
+from .checking import remarks
+from .claiming import Claimer, Order
+from .connection import Connection, Connections, Result, Step
+from .guest import Guests, lead
+from .inserting import Answer, Conversation, insert_steps, insert_values
+from .migrate import migrate
+from .moving import adopt, parcel_of
+from .rows import job_of, schedule_of, settle_values, text_of
+from .statements import Statements
+from .watch import PostgresWatch
+
+_KEPT_EVENTS = 10_000
+_FOLD_AFTER = 50
+"""So many changes by this handle, and the journal is folded."""
+_NEWEST = 2**62
+_LOST = text_of(JobError(type="WorkerLost", message="worker lost"))
+
+
+def open_postgres(url: str) -> PostgresStore:
+    """The store at `postgresql://user:password@host:port/database?schema=jobpipe`."""
+    return PostgresStore(url)
+
+
+class PostgresStore:
+    """Jobs in a PostgreSQL database."""
+
+    capabilities = Capabilities(durable=True, shared=True, transactional=True, push=True, blocking=True)
+
+    def __init__(self, url: str, *, clock: Callable[[], float] | None = None) -> None:
+        self._address = Address.parse(url)
+        self._clock = clock
+        """For tests alone: otherwise the server says what time it is."""
+        self.url = self._address.url
+        self._full_url = url
+        self._connections = Connections(self._address)
+        self._sql = Statements(self._address.schema)
+        self._tell = Step(self._sql("tell"), {"channel": self._address.schema})
+        self._claimer = Claimer(self._connections, self._sql)
+        self._guests = Guests(self._sql, self._connections)
+        self._changes = 0
+
+    def _step(self, statement: str, /, **values: Any) -> Step:
+        return Step(self._sql(statement), {"now": self._now(), "channel": self._address.schema, **values})
+
+    def _now(self) -> float | None:
+        return None if self._clock is None else self._clock()
+
+    def _look(self, *steps: Step) -> list[Result]:
+        """Read, after what came due is queued."""
+        return self._connections.run(self._step("come_due"), *steps)[1:]
+
+    def _change(self, *steps: Step) -> list[Result]:
+        """Write, and tell who listens when it is committed."""
+        results = self._connections.run(self._step("come_due"), *steps, after=self._tell)[1:]
+        self._changed()
+        return results
+
+    def _changed(self) -> None:
+        self._changes += 1
+        if self._changes >= _FOLD_AFTER:
+            self._fold()
+
+    def _fold(self, *after: Step) -> list[Result]:
+        """Make events and tallies of the journal, and keep no more events than are wanted."""
+        self._changes = 0
+        trim = self._step("trim_events", kept=_KEPT_EVENTS)
+        return self._connections.run(self._step("lock_journal"), self._step("fold"), trim, *after)[3:]
+
+    # Being there
+
+    def migrate(self) -> list[str]:
+        connection = self._connections.open()
+        try:
+            with self._connections.mapped_errors():
+                return migrate(connection, self._sql, self.url)
+        finally:
+            connection.close()
+
+    def check(self) -> list[str]:
+        return self._connections.attempt(lambda connection: remarks(connection, self._sql, self.url))
+
+    def sibling(self) -> Self:
+        return type(self)(self._full_url, clock=self._clock)
+
+    def close(self) -> None:
+        self._connections.close()
+
+    # Putting in
+
+    def insert(self, batches: Sequence[Sequence[NewJob]], *, capacity: int = 0) -> list[Answer]:
+        jobs = [job for batch in batches for job in batch]
+        if not jobs:
+            return [[] for _ in batches]
+        return self._insert_new(batches, jobs, capacity) or self._insert_any(batches, capacity)
+
+    def _insert_new(
+        self, batches: Sequence[Sequence[NewJob]], jobs: list[NewJob], capacity: int
+    ) -> list[Answer] | None:
+        """The usual case, all jobs new and room for all: one statement for everything, or None."""
+        insert = Step(self._sql.filled("insert", on_conflict=""), insert_values(jobs, self._now(), capacity))
+        steps = (
+            [self._step("lock_queues", queues=[job.queue for job in jobs]), insert] if capacity else [insert]
+        )
+        try:
+            written = self._change(*steps)[-1].rows
+        except StoreError as error:
+            if isinstance(error.__cause__, pg.UniqueViolation):
+                return None
+            raise
+        if len(written) < len(jobs):
+            return None
+        statuses = {id: JobStatus(status) for id, status in written}
+        receipts = (Receipt(job.id, statuses[job.id], True) for job in jobs)
+        return [list(islice(receipts, len(batch))) for batch in batches]
+
+    def _insert_any(self, batches: Sequence[Sequence[NewJob]], capacity: int) -> list[Answer]:
+        """Each batch looked at by itself."""
+        answers = self._converse(lambda: insert_steps(self._sql, batches, capacity, self._now()))
+        self._connections.run(self._tell)
+        self._changed()
+        return answers
+
+    def _converse(self, begin: Callable[[], Conversation]) -> list[Answer]:
+        """Lead a conversation in a transaction of its own."""
+
+        def work(connection: Connection) -> list[Answer]:
+            with connection.transaction():
+                return lead(connection, begin())
+
+        self._look()
+        return self._connections.attempt(work)
+
+    def insert_in(
+        self, connection: Any, batch: Sequence[NewJob], *, capacity: int = 0
+    ) -> Answer | Awaitable[Answer]:
+        return self._guests.insert(connection, batch, capacity, self._now())
+
+    # Running
+
+    def claim(
+        self, worker: str, types: Sequence[str], limit: int, lease: float, limits: Sequence[Limit] = ()
+    ) -> Haul:
+        order = Order(worker, sorted(set(types)), limit, lease)
+        bound = [each for each in limits if each.type in order.types]
+        haul = None if bound else self._claimer.claim(order, self._now())
+        if haul is None:
+            haul = self._claimer.claim_limited(order, bound, self._now())
+        if haul.claims:
+            self._changed()
+        return haul
+
+    def extend(self, leases: Sequence[Lease], seconds: float) -> list[LeaseState]:
+        (found,) = self._look(self._step("extend", **_tokens(leases), seconds=seconds))
+        return [LeaseState.LOST if row[0] is None else _LEASE_STATE[row[0]] for row in found.rows]
+
+    def progress(self, reports: Sequence[tuple[Lease, Progress]]) -> None:
+        told = [text_of(progress) for _, progress in reports]
+        self._change(self._step("progress", **_tokens([lease for lease, _ in reports]), progress=told))
+
+    def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
+        if not settlements:
+            return []
+        cooling = [each for each in settlements if each.outcome.cools]
+        seconds = numbers([each.outcome.cools for each in cooling])
+        cool = self._step("cool", **_tokens([each.lease for each in cooling]), seconds=seconds)
+        settle = Step(self._sql("settle"), settle_values(settlements, self._now()))
+        settled = self._change(*([cool] if cooling else []), settle)[-1]
+        if settled.touched == len(settlements):
+            return [True] * settled.touched
+        # Some were settled before, or lost: those that still have this token are, or were, settled by it.
+        found = self._connections.run(self._step("tokens", ids=[each.lease.id for each in settlements]))
+        tokens: dict[str, str] = dict(found[0].rows)
+        return [tokens.get(each.lease.id) == each.lease.token for each in settlements]
+
+    def release(self, leases: Sequence[Lease], keys: Sequence[str | None] = ()) -> list[bool]:
+        if not leases:
+            return []
+        told = sorted(zip(leases, keys or [None] * len(leases), strict=True), key=lambda each: each[0].id)
+        tokens = _tokens([lease for lease, _ in told])
+        (released,) = self._change(self._step("release", **tokens, keys=[key for _, key in told]))
+        found = {(id, token) for id, token in released.rows}
+        return [(lease.id, lease.token) in found for lease in leases]
+
+    def rescue(self, limit: int = 100) -> list[Rescued]:
+        (found,) = self._look(self._step("rescue", limit=limit, error=_LOST, kept=KEPT_HISTORY))
+        if found.rows:
+            self._connections.run(self._tell)
+            self._changed()
+        return [Rescued(id, worker, JobStatus(status)) for id, worker, status in found.rows]
+
+    # Steering
+
+    def cancel(self, ids: Sequence[str]) -> list[JobStatus | None]:
+        return self._steer("cancel", ids, dict.fromkeys(WAITING, JobStatus.CANCELLED))
+
+    def retry(self, ids: Sequence[str]) -> list[JobStatus | None]:
+        return self._steer("revive", ids, dict.fromkeys(sources(Move.REVIVE), JobStatus.QUEUED))
+
+    def _steer(
+        self, name: str, ids: Sequence[str], becomes: Mapping[JobStatus, JobStatus]
+    ) -> list[JobStatus | None]:
+        """Do to each job what its status asks for; the status in which it was found."""
+        if not ids:
+            return []
+        (found,) = self._change(self._step(name, ids=list(ids)))
+        statuses = {id: JobStatus(status) for id, status in found.rows}
+        answers = []
+        for id in ids:
+            status = statuses.get(id)
+            answers.append(status)
+            if status is not None and status in becomes:
+                statuses[id] = becomes[status]  # as the same id will be found a second time
+        return answers
+
+    def pause(self, queue: str) -> None:
+        self._change(self._step("pause", queue=queue))
+
+    def resume(self, queue: str) -> None:
+        self._change(self._step("resume", queue=queue), self._step("look_again"))
+
+    # Looking
+
+    def get(self, id: str) -> Job | None:
+        (found,) = self._look(self._step("get", id=id))
+        return job_of(found.rows[0]) if found.rows else None
+
+    def page(self, filter: Filter, limit: int, before: int | None = None) -> Page:
+        # Why the status as a literal: only so does PostgreSQL see which partial index has all of them.
+        status = "" if filter.status is None else f" AND status = '{filter.status.value}'"
+        named = {"type": filter.type, "queue": filter.queue}
+        values = {name: value for name, value in named.items() if value is not None}
+        filters = status + "".join(f" AND {name} = %({name})s" for name in values)
+        (found,) = self._look(
+            Step(
+                self._sql.filled("page", filters=filters),
+                {**values, "before": _NEWEST if before is None else before, "limit": limit + 1},
+            )
+        )
+        shown = found.rows[:limit]
+        return Page(list(map(job_of, shown)), shown[-1][0] if len(found.rows) > limit else None)
+
+    def counts(self) -> Counts:
+        counted, paused = self._look(self._step("counts"), self._step("paused"))
+        tallies = [
+            Tally(queue, type, JobStatus(status), count, total)
+            for queue, type, status, count, total in counted.rows
+        ]
+        return Counts(tallies, frozenset(queue for (queue,) in paused.rows))
+
+    def ahead(self, id: str) -> int:
+        ((count,),) = self._look(self._step("ahead", id=id))[0].rows
+        return int(count)
+
+    def key_of(self, id: str) -> str | None:
+        (found,) = self._connections.run(self._step("key_of", id=id))
+        return found.rows[0][0] if found.rows else None
+
+    def limits(self, type: str | None = None, key: str | None = None, limit: int = 100) -> Limits:
+        now, gates, cooling = self._look(
+            self._step("time"), self._step("gates", type=type, key=key, limit=limit), self._step("cooling")
+        )
+        states = [
+            GateState(type=type, key=key, next_at=next_at, running=running, holders=tuple(holders))
+            for type, key, next_at, running, holders in gates.rows
+        ]
+        return Limits(now.rows[0][0], states, dict(cooling.rows))
+
+    def events(self, after: int, limit: int) -> list[JobEvent]:
+        self._look()
+        (found,) = self._fold(self._step("events", after=after, limit=limit))
+        return [
+            JobEvent(number, id, type, queue, JobStatus(status), attempts)
+            for number, id, type, queue, status, attempts in found.rows
+        ]
+
+    def last_event(self) -> int:
+        self._look()
+        ((number,),) = self._fold(self._step("last_event"))[0].rows
+        return int(number)
+
+    def watch(self) -> Watch:
+        return PostgresWatch(self._connections, self._address.schema)
+
+    # Workers
+
+    def beat(self, worker: WorkerInfo, seconds: float) -> None:
+        steps = [self._step("forget", name=worker.name)]
+        if seconds > 0:
+            steps.append(self._step("beat", name=worker.name, info=text_of(worker), seconds=seconds))
+        self._connections.run(*steps)
+
+    def workers(self) -> list[WorkerInfo]:
+        (found,) = self._connections.run(self._step("workers"))
+        return [
+            msgspec.structs.replace(msgspec.json.decode(info, type=WorkerInfo), seen_at=seen_at)
+            for info, seen_at in found.rows
+        ]
+
+    # Schedules
+
+    def put_schedule(self, entry: ScheduleEntry) -> ScheduleEntry:
+        values = msgspec.structs.asdict(entry) | {
+            "payload": entry.payload.decode(),
+            "missed": entry.missed.value,
+        }
+        (found,) = self._connections.run(self._step("put_schedule", **values))
+        return schedule_of(found.rows[0])
+
+    def drop_schedule(self, name: str) -> bool:
+        return self._connections.run(self._step("drop_schedule", name=name))[0].touched == 1
+
+    def schedules(self) -> Schedules:
+        now, found = self._connections.run(self._step("time"), self._step("schedules"))
+        return Schedules(now.rows[0][0], list(map(schedule_of, found.rows)))
+
+    def fire_tick(
+        self, name: str, tick_at: float, next_at: float, job: NewJob | None, *, capacity: int = 0
+    ) -> Receipt | JobConflictError | QueueFullError | None:
+        values = {"name": name, "tick_at": tick_at, "next_at": next_at, "job": job and job.id}
+
+        def tick() -> Conversation:
+            if not (yield self._step("is_next_tick", **values)).rows:
+                return []
+            answers: list[Answer] = [[]]
+            if job is not None:
+                answers = yield from insert_steps(self._sql, [[job]], capacity, self._now())
+            if isinstance(answers[0], list):
+                yield self._step("advance", **values)
+            return answers
+
+        answers = self._converse(tick)
+        if not answers:
+            return None
+        self._connections.run(self._tell)
+        self._changed()
+        (answer,) = answers
+        return answer if not isinstance(answer, list) else answer[0] if answer else None
+
+    # Moving to another store
+
+    def export(self, limit: int, after: int = 0) -> list[Parcel]:
+        (found,) = self._look(self._step("export", limit=limit, after=after))
+        return list(map(parcel_of, found.rows))
+
+    def adopt(self, parcels: Sequence[Parcel]) -> int:
+        def work(connection: Connection) -> int:
+            with connection.transaction():
+                return adopt(connection, self._sql, parcels, self._now())
+
+        if not parcels:
+            return 0
+        new = self._connections.attempt(work)
+        self._connections.run(self._tell)
+        self._changed()
+        return new
+
+    def discard(self, ids: Sequence[str]) -> int:
+        return self._change(self._step("discard", ids=list(ids)))[0].touched
+
+    # Tidying
+
+    def prune(self, keep: float, limit: int = 1_000) -> int:
+        idle = self._step("forget_gates"), self._step("forget_cooling")
+        *_, pruned = self._look(*idle, self._step("prune", keep=keep, limit=limit))
+        self._changed()
+        return pruned.touched
+
+
+def _tokens(leases: Sequence[Lease]) -> dict[str, str]:
+    return {"ids": texts([lease.id for lease in leases]), "tokens": texts([lease.token for lease in leases])}
+
+
+_LEASE_STATE = (LeaseState.HELD, LeaseState.CANCELLING)
+"""By the column is_cancelling."""

@@ -1,0 +1,176 @@
+"""Jobs in the caller's own transaction on PostgreSQL, however the caller came by his connection."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+import sqlalchemy
+from psycopg.conninfo import make_conninfo
+from psycopg.rows import dict_row
+from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.orm import Session
+
+from jobpipe import BadInputError, JobConflictError, Jobpipe, JobStatus, QueueFullError
+from jobpipe.stores.postgres import PostgresStore
+from jobpipe.testing import new_job
+
+from ..servers import postgres_schema
+
+
+@pytest.fixture
+def pipe(postgres_url: str) -> Iterator[Jobpipe]:
+    pipe = Jobpipe(postgres_url, queue_size=0)
+    yield pipe
+    pipe.close()
+
+
+def ids(pipe: Jobpipe) -> list[str]:
+    return [parcel.job.id for parcel in pipe.store.export(100)]
+
+
+def test_job_is_there_if_and_only_if_the_transaction_commits(pipe: Jobpipe, postgres: str) -> None:
+    with psycopg.connect(postgres) as connection:
+        receipt = pipe.enqueue_sync("echo", 1, id="a", connection=connection)
+        assert (receipt.status, receipt.is_new) == (JobStatus.QUEUED, True)
+        assert ids(pipe) == []
+        connection.commit()
+        assert ids(pipe) == ["a"]
+        pipe.enqueue_sync("echo", 2, id="b", connection=connection)
+        connection.rollback()
+        assert ids(pipe) == ["a"]
+        with connection.transaction():
+            pipe.enqueue_sync("echo", 3, id="c", connection=connection)
+            with connection.transaction(force_rollback=True):
+                pipe.enqueue_sync("echo", 4, id="d", connection=connection)
+        assert ids(pipe) == ["a", "c"]
+
+
+def test_connection_that_is_awaited_is_awaited(pipe: Jobpipe, postgres: str) -> None:
+    async def scenario() -> None:
+        async with await psycopg.AsyncConnection.connect(postgres) as connection:
+            first = await pipe.enqueue("echo", 1, id="a", connection=connection)
+            again = await pipe.enqueue("echo", 1, id="a", connection=connection)
+            assert (first.is_new, again.is_new) == (True, False)
+            assert ids(pipe) == []
+            await connection.commit()
+            await pipe.enqueue("echo", 2, id="b", connection=connection)
+            await connection.rollback()
+            with pytest.raises(JobConflictError):
+                await pipe.enqueue("echo", "other", id="a", connection=connection)
+            with pytest.raises(BadInputError, match="await"):
+                pipe.enqueue_sync("echo", 3, connection=connection)
+
+    asyncio.run(scenario())
+    assert ids(pipe) == ["a"]
+
+
+def test_refused_job_leaves_the_transaction_whole(pipe: Jobpipe, postgres: str) -> None:
+    pipe.enqueue_sync("echo", 1, id="a")
+    with psycopg.connect(postgres) as connection:
+        with pytest.raises(JobConflictError):
+            pipe.enqueue_sync("echo", "other", id="a", connection=connection)
+        assert isinstance(pipe.store.insert_in(connection, [new_job("b")], capacity=1), QueueFullError)
+        assert pipe.store.insert_in(connection, [], capacity=1) == []
+        pipe.enqueue_sync("echo", 1, id="c", connection=connection)
+    assert ids(pipe) == ["a", "c"]
+
+
+def test_connection_that_commits_by_itself_has_a_transaction_for_the_job(
+    pipe: Jobpipe, postgres: str
+) -> None:
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        pipe.enqueue_sync("echo", 1, id="a", connection=connection)
+        assert ids(pipe) == ["a"]
+        with connection.transaction(force_rollback=True):
+            pipe.enqueue_sync("echo", 1, id="b", connection=connection)
+        assert ids(pipe) == ["a"]
+
+
+def test_refused_job_ends_a_transaction_that_was_only_its_own(pipe: Jobpipe, postgres: str) -> None:
+    pipe.enqueue_sync("echo", 1, id="a")
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        with pytest.raises(JobConflictError):
+            pipe.enqueue_sync("echo", 2, id="a", connection=connection)
+        assert connection.info.transaction_status is psycopg.pq.TransactionStatus.IDLE
+
+
+def test_preferences_of_the_connection_do_not_matter(pipe: Jobpipe, postgres: str) -> None:
+    with psycopg.connect(postgres, row_factory=dict_row) as connection:
+        connection.cursor_factory = psycopg.ClientCursor
+        pipe.enqueue_sync("echo", {"x": [1]}, id="a", connection=connection, deadline=2.5)
+        pipe.enqueue_sync("echo", {"x": [1]}, id="a", connection=connection, deadline=2.5)
+    job = pipe.store.get("a")
+    assert job is not None
+    assert (job.payload, job.deadline) == ({"x": [1]}, 2.5)
+
+
+def test_connection_of_sqlalchemy_will_do(pipe: Jobpipe, postgres: str) -> None:
+    engine = sqlalchemy.create_engine(postgres.replace("postgresql://", "postgresql+psycopg://"))
+    with engine.begin() as connection:
+        pipe.enqueue_sync("echo", 1, id="a", connection=connection)
+        pipe.enqueue_sync("echo", 1, id="b", connection=connection.connection)
+    with engine.connect() as connection:
+        pipe.enqueue_sync("echo", 1, id="c", connection=connection)
+        connection.rollback()
+    with Session(engine) as session:
+        pipe.enqueue_sync("echo", 1, id="d", connection=session.connection())
+        session.commit()
+    engine.dispose()
+    assert ids(pipe) == ["a", "b", "d"]
+
+
+def test_connection_of_asynchronous_sqlalchemy_will_do(pipe: Jobpipe, postgres: str) -> None:
+    async def scenario() -> None:
+        engine = create_async_engine(postgres.replace("postgresql://", "postgresql+psycopg://"))
+        async with engine.begin() as connection:
+            raw = await connection.get_raw_connection()
+            await pipe.enqueue("echo", 1, id="a", connection=raw.driver_connection)
+        async with engine.connect() as connection:
+            raw = await connection.get_raw_connection()
+            await pipe.enqueue("echo", 1, id="b", connection=raw.driver_connection)
+        await engine.dispose()
+
+    asyncio.run(scenario())
+    assert ids(pipe) == ["a"]
+
+
+@pytest.mark.parametrize("foreign", [object(), "postgresql://", 7, sqlite3])
+def test_what_is_no_connection_of_psycopg_is_refused(pipe: Jobpipe, foreign: object) -> None:
+    with pytest.raises(BadInputError) as caught:
+        pipe.store.insert_in(foreign, [new_job("x")])
+    assert caught.value.field == "connection"
+    assert ids(pipe) == []
+
+
+def test_connection_to_another_store_is_refused_and_stays_usable(pipe: Jobpipe, postgres: str) -> None:
+    pipe.enqueue_sync("echo", 1, id="a")
+    with postgres_schema(postgres) as other_url, psycopg.connect(postgres) as connection:
+        other = PostgresStore(other_url)
+        other.migrate()
+        connection.execute("CREATE TEMPORARY TABLE orders (id integer)")
+        # The same server and the same name of the schema, but in a database of its own.
+        with psycopg.connect(postgres, autocommit=True) as admin:
+            admin.execute("DROP DATABASE IF EXISTS elsewhere")
+            admin.execute("CREATE DATABASE elsewhere")
+        with psycopg.connect(make_conninfo(postgres, dbname="elsewhere")) as elsewhere:
+            for _ in range(2):
+                with pytest.raises(BadInputError, match="own database"):
+                    pipe.enqueue_sync("echo", 2, connection=elsewhere)
+            elsewhere.execute("SELECT 1")
+        pipe.enqueue_sync("echo", 3, id="b", connection=connection)
+        other.close()
+    assert ids(pipe) == ["a", "b"]
+
+
+def test_workers_hear_of_the_job_when_it_is_committed(pipe: Jobpipe, postgres: str) -> None:
+    watch = pipe.store.watch()
+    with psycopg.connect(postgres) as connection:
+        pipe.enqueue_sync("echo", 1, connection=connection)
+        assert not watch.wait(0.05)
+        connection.commit()
+        assert watch.wait(20)
+    watch.close()

