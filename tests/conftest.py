@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from .servers import PostgresServer, postgres_schema, postgres_server
+from .servers_postgres import PostgresServer, postgres_schema, postgres_server
 from .servers_redis import redis_url as redis_url  # a fixture
 
 

@@ -51,7 +51,7 @@ from rate_envelope_queue.core.lifecycle import TRANSITIONS, QueueState
 
 from .commands import command_names, commands_reference
 from .console import commands_of, file_of, is_shown, terminal
-from .servers import postgres_database
+from .servers_postgres import postgres_database
 from .servers_redis import redis_server
 
 ROOT = Path(__file__).parent.parent

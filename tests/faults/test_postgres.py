@@ -14,7 +14,7 @@ import httpx
 import psycopg
 import pytest
 
-from ..servers import PostgresServer
+from ..servers_postgres import PostgresServer
 from .programs import Start, eventually, jobpipe, script
 
 Sql: TypeAlias = Callable[[str], list[Any]]

@@ -18,7 +18,7 @@ from jobpipe import BadInputError, JobConflictError, Jobpipe, JobStatus, QueueFu
 from jobpipe.stores.postgres import PostgresStore
 from jobpipe.testing import new_job
 
-from ..servers import postgres_schema
+from ..servers_postgres import postgres_schema
 
 
 @pytest.fixture

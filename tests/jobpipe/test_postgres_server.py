@@ -19,7 +19,7 @@ from jobpipe.stores.postgres.connection import MOST
 from jobpipe.testing import new_job
 from jobpipe.testing.tools import finish, look, put, take, take_one, together
 
-from ..servers import PostgresServer
+from ..servers_postgres import PostgresServer
 
 PATIENCE = 20.0
 

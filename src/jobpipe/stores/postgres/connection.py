@@ -193,7 +193,7 @@ def _is_fit(connection: Connection) -> bool:
     """Can it be used again? What a failure left open is undone."""
     try:
         # Why: psycopg may leave replies behind when a step fails, and would wait for ever for the next one.
-        if connection.pgconn.pipeline_status is not PipelineStatus.OFF:
+        if connection.pgconn.pipeline_status != PipelineStatus.OFF:
             return False
         if connection.info.transaction_status is not TransactionStatus.IDLE:
             connection.rollback()
