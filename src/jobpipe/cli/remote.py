@@ -7,7 +7,6 @@ store's way raises, so that a command need not know which way it went.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from http.client import HTTPException
 from socket import gaierror
 from typing import Any, NamedTuple, Self, TypeVar
@@ -20,13 +19,14 @@ import msgspec
 from .. import payload as json
 from ..errors import BadInputError, JobpipeError, SettingsError
 from ..explain import Explanation
+from ..history import Past
 from ..job import Job, JobStatus
 from ..masking import masked
 from ..request import JobRequest
 from ..settings import Settings
 from ..stores.base import Receipt
 from ..timetable import ScheduleInfo
-from ..views import JobPage, QueueInfo, Stats
+from ..views import JobPage, QueueInfo, Stats, Worker
 from .target import Intake, RefusedError, Target
 
 T = TypeVar("T")
@@ -45,38 +45,6 @@ class _Problem(msgspec.Struct):
     detail: str
     field: str | None = None
     type: str = ""
-
-
-class Worker(msgspec.Struct, frozen=True, kw_only=True):
-    """A process that runs jobs, which ones, and when it was last heard of."""
-
-    name: str
-    types: tuple[str, ...]
-    slots: int
-    running: tuple[str, ...]
-    started_at: datetime
-    seen_at: datetime
-
-
-class Moment(msgspec.Struct, frozen=True):
-    """How many jobs a second came to an end."""
-
-    done: float
-    failed: float
-
-
-class QueuePast(msgspec.Struct, frozen=True):
-    """How many jobs waited in a queue, the newest number last."""
-
-    name: str
-    waiting: tuple[int, ...]
-
-
-class Past(msgspec.Struct, frozen=True):
-    """The last minutes, second by second, the newest last."""
-
-    moments: tuple[Moment, ...]
-    queues: tuple[QueuePast, ...]
 
 
 class _Accepted(msgspec.Struct):
@@ -180,14 +148,13 @@ class ServiceTarget(Target):
         """All queues, by name."""
         return self._get("/queues", dict[str, list[QueueInfo]])["queues"]
 
-    def workers(self) -> list[Worker] | None:
-        """The processes that run jobs; None where the service does not tell."""
-        found = self._get_if_there("/workers", dict[str, list[Worker]])
-        return None if found is None else found["workers"]
+    def workers(self) -> list[Worker]:
+        """The processes that run jobs, by name."""
+        return self._get("/workers", dict[str, list[Worker]])["workers"]
 
-    def past(self) -> Past | None:
-        """The last minutes; None where the service does not tell."""
-        return self._get_if_there("/stats/history", Past)
+    def past(self) -> Past:
+        """The last minutes, second by second."""
+        return self._get("/stats/history", Past)
 
     def _receipt(self, answer: _Answer) -> Receipt:
         accepted = self._read(answer, _Accepted)
@@ -195,15 +162,6 @@ class ServiceTarget(Target):
 
     def _get(self, path: str, type: type[T], seconds: float = 0.0) -> T:
         return self._read(self._call("GET", path, seconds=seconds), type)
-
-    def _get_if_there(self, path: str, type: type[T]) -> T | None:
-        """The same; None for a call that the service, an older one, does not know."""
-        try:
-            return self._get(path, type)
-        except RefusedError as error:
-            if error.status == 404:
-                return None
-            raise
 
     def _read(self, answer: _Answer, type: type[T]) -> T:
         try:

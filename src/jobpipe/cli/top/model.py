@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from ...history import Past
 from ...job import Job
-from ...views import QueueInfo, Stats
-from ..remote import Past, Worker
+from ...views import QueueInfo, Stats, Worker
 
 KEPT = 300
 """Samples of a rate that are kept: five minutes."""
@@ -42,7 +42,7 @@ class Mode(StrEnum):
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
-    """The service as it was at a moment; `workers` is None where it does not tell."""
+    """The service as it was at a moment."""
 
     url: str
     at: datetime
@@ -50,7 +50,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     queues: list[QueueInfo]
     running: list[Job]
     failed: list[Job]
-    workers: list[Worker] | None
+    workers: list[Worker]
 
 
 class Order(NamedTuple):
@@ -103,7 +103,7 @@ class State:
     notice: Notice | None = None
 
 
-def begin(snapshot: Snapshot, past: Past | None) -> State:
+def begin(snapshot: Snapshot, past: Past) -> State:
     """What is known after the first look."""
     return seen(State(snapshot=snapshot, trend=Trend()), snapshot, past)
 
@@ -152,7 +152,7 @@ def names_of(state: State, panel: Panel) -> list[str]:
     if panel is Panel.QUEUES:
         return [queue.name for queue in queues(state)]
     if panel is Panel.WORKERS:
-        return [worker.name for worker in workers(state) or ()]
+        return [worker.name for worker in workers(state)]
     return [job.id for job in (running(state) if panel is Panel.RUNNING else failed(state))]
 
 
@@ -172,12 +172,13 @@ def failed(state: State) -> list[Job]:
     return sorted(found, key=lambda job: (job.finished_at or _EPOCH, job.id), reverse=True)
 
 
-def workers(state: State) -> list[Worker] | None:
-    """The workers that the filter lets through, by name; None if none are known of."""
-    found = state.snapshot.workers
-    if found is None:
-        return None
-    return [worker for worker in found if _passes(state, worker.name, *worker.types, *worker.running)]
+def workers(state: State) -> list[Worker]:
+    """The workers that the filter lets through, by name."""
+    return [
+        worker
+        for worker in state.snapshot.workers
+        if _passes(state, worker.name, *worker.types, *worker.running)
+    ]
 
 
 def _jobs(state: State, jobs: list[Job]) -> list[Job]:
@@ -193,7 +194,7 @@ def _remembered(past: Past) -> Trend:
     return Trend(
         done=tuple(moment.done for moment in past.moments),
         failed=tuple(moment.failed for moment in past.moments),
-        waiting={queue.name: queue.waiting for queue in past.queues},
+        waiting={queue.name: tuple(queue.waiting) for queue in past.queues},
     )
 
 

@@ -13,8 +13,7 @@ from rich.text import Text
 
 from ...job import Job
 from ...logs import escape
-from ...views import QueueInfo
-from ..remote import Worker
+from ...views import QueueInfo, Worker
 from . import model
 from .glyphs import Glyphs, age, bar, fit, sparkline
 from .model import Panel, State
@@ -75,7 +74,7 @@ def count(state: State, panel: Panel) -> int:
 def _heading(
     state: State, panel: Panel, columns: Sequence[Column], has_keys: bool, width: int, glyphs: Glyphs
 ) -> Text:
-    title = f"{panel.upper()} {_number(state, panel)}".rstrip()
+    title = f"{panel.upper()} {_number(state, panel)}"
     cells = (title, *(column.title for column in columns[1:]))
     wide = max(columns[0].width, len(title))
     columns = [columns[0]._replace(title=title, keeps_end=False), *columns[1:]]
@@ -89,12 +88,10 @@ def _heading(
 def _number(state: State, panel: Panel) -> str:
     """How many there are: `3`, or `2 of 3` where not all of them are shown."""
     snapshot = state.snapshot
-    if panel is Panel.WORKERS and snapshot.workers is None:
-        return ""
     total = {
         Panel.QUEUES: len(snapshot.queues),
         Panel.RUNNING: snapshot.stats.running,
-        Panel.WORKERS: len(snapshot.workers or ()),
+        Panel.WORKERS: len(snapshot.workers),
         Panel.FAILED: snapshot.stats.failed,
     }[panel]
     shown = len(model.names_of(state, panel))
@@ -102,8 +99,6 @@ def _number(state: State, panel: Panel) -> str:
 
 
 def _nothing(state: State, panel: Panel) -> str:
-    if panel is Panel.WORKERS and state.snapshot.workers is None:
-        return "not known: this service does not tell"
     if state.filter:
         return "nothing matches the filter"
     return {
@@ -158,7 +153,7 @@ def _rows(state: State, panel: Panel, left: int, now: datetime, glyphs: Glyphs) 
     if panel is Panel.QUEUES:
         return [_queue(queue, state, left, glyphs) for queue in model.queues(state)]
     if panel is Panel.WORKERS:
-        return [_worker(worker, now) for worker in model.workers(state) or ()]
+        return [_worker(worker, now) for worker in model.workers(state)]
     if panel is Panel.RUNNING:
         return [_running(job, now, glyphs) for job in model.running(state)]
     return [_failed(job, now) for job in model.failed(state)]

@@ -15,7 +15,8 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from ..remote import Past, ServiceTarget
+from ...history import Past
+from ..remote import ServiceTarget
 from ..tables import print_json
 from .glyphs import glyphs_for
 from .keys import KeyReader
@@ -46,7 +47,7 @@ def show(target: ServiceTarget, url: str) -> int:
         return _Loop(screen, signals, watcher, state).run()
 
 
-def print_snapshot(snapshot: Snapshot, past: Past | None) -> None:
+def print_snapshot(snapshot: Snapshot, past: Past) -> None:
     """Print what a look found."""
     is_terminal = sys.stdout.isatty()
     width = os.get_terminal_size(sys.stdout.fileno()).columns if is_terminal else _WIDTH

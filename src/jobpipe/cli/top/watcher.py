@@ -14,7 +14,8 @@ from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
 
 from ...errors import JobpipeError
-from ..remote import Past, ServiceTarget
+from ...history import Past
+from ..remote import ServiceTarget
 from ..target import RefusedError
 from .model import Order, Snapshot
 

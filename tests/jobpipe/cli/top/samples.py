@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from jobpipe.cli.remote import Worker
 from jobpipe.cli.top.model import Snapshot, State, begin
+from jobpipe.history import Past
 from jobpipe.job import Job, JobError, JobStatus, Progress
-from jobpipe.views import QueueInfo, Stats
+from jobpipe.views import QueueInfo, Stats, Worker
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 
@@ -47,7 +47,7 @@ def worker(name: str, *running: str, **fields: Any) -> Worker:
 
 def snapshot(**fields: Any) -> Snapshot:
     """A look that found these; the numbers of the service agree with it."""
-    found: dict[str, Any] = {"queues": [], "running": [], "failed": [], "workers": None, **fields}
+    found: dict[str, Any] = {"queues": [], "running": [], "failed": [], "workers": [], **fields}
     pace = found.pop("per_second", {})
     numbers = {
         "scheduled": sum(each.scheduled for each in found["queues"]),
@@ -63,4 +63,4 @@ def snapshot(**fields: Any) -> Snapshot:
 
 def state(**fields: Any) -> State:
     """What is known after a first look that found these."""
-    return begin(snapshot(**fields), None)
+    return begin(snapshot(**fields), Past(moments=[], queues=[]))

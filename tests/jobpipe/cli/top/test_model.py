@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from jobpipe.cli.remote import Moment, Past, QueuePast
 from jobpipe.cli.top import model
 from jobpipe.cli.top.model import KEPT, Panel, begin, chosen, lost, names_of, seen, settled, ticked, told
+from jobpipe.history import Past, QueuePast, TimedMoment
 
 from .samples import NOW, failed, queue, running, snapshot, state, worker
 
@@ -61,11 +61,6 @@ def test_the_filter_looks_at_names_of_every_kind() -> None:
     assert filtered("nothing") == [[], [], []]
 
 
-def test_workers_may_be_unknown() -> None:
-    assert model.workers(state()) is None
-    assert names_of(state(), Panel.WORKERS) == []
-
-
 def test_rates_and_depths_are_remembered() -> None:
     found = state(queues=[queue("a", scheduled=1, queued=2)], per_second={"done": 4.0, "failed": 1.0})
     found = seen(found, snapshot(queues=[queue("a", queued=1)], per_second={"done": 2.0}))
@@ -79,7 +74,13 @@ def test_rates_and_depths_are_remembered() -> None:
 
 
 def test_what_the_service_remembers_comes_before_what_was_seen() -> None:
-    past = Past((Moment(7.0, 0.5), Moment(8.0, 0.0)), (QueuePast("a", (5, 6)), QueuePast("gone", (1,))))
+    past = Past(
+        moments=[TimedMoment(at=NOW, done=7.0, failed=0.5), TimedMoment(at=NOW, done=8.0)],
+        queues=[
+            QueuePast(name="a", waiting=[5, 6], done=[0.0, 0.0]),
+            QueuePast(name="gone", waiting=[1], done=[0.0]),
+        ],
+    )
     found = begin(snapshot(queues=[queue("a", queued=7)], per_second={"done": 9.0}), past)
     assert found.trend.done == (7.0, 8.0, 9.0)
     assert found.trend.failed == (0.5, 0.0, 0.0)

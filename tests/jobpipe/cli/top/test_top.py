@@ -38,6 +38,7 @@ def test_all_panels_are_shown_in_80_by_24(service: Service) -> None:
     service.put("later", "step", delay=600)
     service.put_failed("mail-1", "no such address", queue="mails")
     with top(service) as shell:
+        shell.until(r"^  \S+ +1/4 +\d+ s +\d+ s film-1$")
         shown = shell.until(r"film-1 .*████░░░░  50% page 5 of 10$")
     assert re.search(r"^ jobpipe top +http://127.0.0.1:\d+ +live +\d\d:\d\d:\d\d UTC$", shown, re.MULTILINE)
     assert re.search(r"^ done/s [\d.]+ .*failed/s [\d.]+", shown, re.MULTILINE)
@@ -46,7 +47,7 @@ def test_all_panels_are_shown_in_80_by_24(service: Service) -> None:
     assert re.search(r"^▸ default +1 +0 +0 open", shown, re.MULTILINE)
     assert re.search(r"^  media +0 +0 +1 open", shown, re.MULTILINE)
     assert re.search(r"^  film-1 +step +media +\d+ s", shown, re.MULTILINE)
-    assert re.search(r"^  WORKERS", shown, re.MULTILINE)
+    assert re.search(r"^  WORKERS 1", shown, re.MULTILINE)
     assert re.search(r"^  mail-1 +crash +mails +\d+ s +1/1 ValueError: no such a…$", shown, re.MULTILINE)
     assert re.search(r"Tab panel .*q quit$", shown, re.MULTILINE)
     assert len(shown.splitlines()) == 24

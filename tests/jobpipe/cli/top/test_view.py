@@ -78,12 +78,11 @@ def test_glyphs_are_those_that_can_be_written() -> None:
 
 
 def test_an_empty_service_says_what_there_could_be() -> None:
-    text = shown(state(workers=[]))
+    text = shown(state())
     assert has(text, "^  no queues yet: each comes with its first job$")
     assert has(text, "^  no jobs are running$")
     assert has(text, "^  no workers: start one with jobpipe worker$")
     assert has(text, "^  no jobs have failed$")
-    assert has(shown(state()), "^  not known: this service does not tell$")
 
 
 def test_workers_show_what_they_run_or_could_run() -> None:
