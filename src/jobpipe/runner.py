@@ -21,12 +21,14 @@ from msgspec.structs import replace
 
 from rate_envelope_queue import (
     AsyncRateEnvelopeQueue,
+    Clock,
     Context,
     Decision,
     Envelope,
     RateLimited,
     StopEnvelope,
     StopType,
+    SystemClock,
     drop,
 )
 
@@ -60,6 +62,7 @@ MOST_RESULT = 1_048_576
 _SIGNALS = (RateLimited, StopEnvelope, StopType)
 """What the envelope's queue would take for itself."""
 _AWAY_PAUSES = (0.05, 0.2, 1.0)
+_CLOCK = SystemClock()
 
 
 class _Run:
@@ -72,11 +75,11 @@ class _Run:
 
     envelope: Envelope[_Run]
 
-    def __init__(self, claim: Claim, job_type: JobType[..., Any]) -> None:
+    def __init__(self, claim: Claim, job_type: JobType[..., Any], now: float) -> None:
         self.claim = claim
         self.job_type = job_type
         self.key: str | None = None  # found here, since who put the job in did not know its type
-        self.taken_at = time.perf_counter() + claim.starts_in
+        self.taken_at = now + claim.starts_in
         self.began_at = 0.0  # 0 until it begins
         self.is_ended = False
         self.is_cancelling = False  # somebody wants it cancelled, and it was told
@@ -102,10 +105,11 @@ class Runner:
     on_progress: Callable[[], object] | None = None
     """Told, from any thread, that there is progress to take."""
 
-    def __init__(self, pipe: Jobpipe, meters: Meters, slots: int) -> None:
+    def __init__(self, pipe: Jobpipe, meters: Meters, slots: int, *, clock: Clock = _CLOCK) -> None:
         self.name = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(2)}"
         self.slots = slots
-        self.queue = AsyncRateEnvelopeQueue("jobpipe", workers=slots, stop_mode="stop")
+        self.queue = AsyncRateEnvelopeQueue("jobpipe", workers=slots, stop_mode="stop", clock=clock)
+        self._now = clock.now
         self._pipe = pipe
         self._store = pipe.store
         self._meters = meters
@@ -253,7 +257,7 @@ class Runner:
     async def _give_back_stale(self) -> None:
         """Give back what has waited here for too long: the jobs before it take longer than those of late."""
         if self._unended > self.slots:
-            latest = time.perf_counter() - _TOO_LONG_AHEAD
+            latest = self._now() - _TOO_LONG_AHEAD
             stale = [run for run in self._held.values() if not run.began_at and run.taken_at < latest]
             if stale:
                 self._run_seconds = max(self._run_seconds or 0.0, _TOO_LONG_AHEAD)
@@ -263,7 +267,7 @@ class Runner:
         envelopes: list[Envelope[_Run]] = []
         unkeyed: list[_Run] = []
         for claim in claims:
-            run = _Run(claim, self._pipe.types[claim.type])
+            run = _Run(claim, self._pipe.types[claim.type], self._now())
             self._held[claim.lease] = run
             self._unended += 1
             try:
@@ -354,7 +358,7 @@ class Runner:
         """False if it was given back before it could begin."""
         with self._lock:
             if not run.is_gone:
-                run.began_at = time.perf_counter()
+                run.began_at = self._now()
             return not run.is_gone
 
     def _current(self, run: _Run, context: Context) -> CurrentJob:
@@ -393,7 +397,7 @@ class Runner:
             if run.is_gone or run.is_ended:
                 return
             run.is_ended = True
-        seconds = time.perf_counter() - run.began_at
+        seconds = self._now() - run.began_at
         self._run_seconds = seconds if self._run_seconds is None else 0.9 * self._run_seconds + 0.1 * seconds
         self._meters.run_seconds[run.claim.type].observe(seconds)
         self._unended -= 1
