@@ -38,7 +38,7 @@ from .errors import BadInputError, LeaseLostError, StoreError
 from .job import Move, Progress
 from .outcome import Carried, Hopeless, error_of, outcome_of
 from .recorder import Recorder
-from .stores.base import Claim, Lease, LeaseState, Outcome, Settlement, WorkerInfo
+from .stores.base import Claim, Haul, Lease, LeaseState, Outcome, Settlement, WorkerInfo
 
 if TYPE_CHECKING:
     from .app import Jobpipe
@@ -119,6 +119,7 @@ class Runner:
         self._began_at = time.time()
         self._lock = threading.Lock()  # of the flags of a run: handlers in threads begin on their own
         self._held: dict[Lease, _Run] = {}  # until it is settled or given back
+        self._arriving: list[Lease] = []  # claimed, and not told to the event loop yet
         self._unended = 0  # of those, the ones that wait or run
         self._progress: dict[Lease, Progress] = {}
         self._recorder = Recorder(pipe, self._settled)
@@ -219,9 +220,7 @@ class Runner:
             room = self._room()
             if room > 0:
                 try:
-                    haul = await self._pipe.courier.call(
-                        self._store.claim, self.name, self._types, room, self._lease, self._limits
-                    )
+                    haul = await self._pipe.courier.call(self._claim, room)
                 except StoreError as error:
                     if not failures:
                         logger.warning("no jobs can be claimed for now: %s", error)
@@ -244,6 +243,12 @@ class Runner:
                     await self._nudged.wait()
             except TimeoutError:
                 pass
+
+    def _claim(self, room: int) -> Haul:
+        """In the courier's thread. Why noted there: a handler may block the loop, and leases are kept all the same."""
+        haul = self._store.claim(self.name, self._types, room, self._lease, self._limits)
+        self._arriving = [claim.lease for claim in haul.claims]
+        return haul
 
     def _room(self) -> int:
         """How many jobs to claim now: 0 while there is enough to do."""
@@ -284,6 +289,7 @@ class Runner:
                 continue
             envelopes.append(run.envelope)
             self._meters.wait_seconds[claim.queue].observe(max(claim.started_at - claim.run_at, 0.0))
+        self._arriving = []
         if unkeyed:
             await self._give_back(unkeyed)
             self._nudged.set()
@@ -420,7 +426,7 @@ class Runner:
 
     def leases(self) -> list[Lease]:
         """What this runner holds."""
-        return list(self._held)
+        return [*self._held, *self._arriving]
 
     def take_progress(self) -> list[tuple[Lease, Progress]]:
         """What was reported since it was last asked."""
