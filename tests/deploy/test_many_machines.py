@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jobpipe import Jobpipe
-from jobpipe.lease import Keeper
+from jobpipe.chores import Chores
 
 from ..test_docs import snippets_of
 from .program import ROOT
@@ -21,7 +21,7 @@ def test_leases_are_renewed_and_looked_for_as_the_page_says(lease: float) -> Non
             exec(snippet.code, page)
     pipe = Jobpipe("memory://", lease=lease)
     try:
-        every = {chore.do.__name__: chore.every for chore in Keeper(pipe, None)._chores}
+        every = {chore.do.__name__: chore.every for chore in Chores(pipe, None, pipe.store)._chores}
     finally:
         pipe.close()
     assert every["_extend"] == page["renewed_every"](lease)
