@@ -1,10 +1,11 @@
 """The documentation holds: its snippets run, its links lead somewhere, and it names everything public.
 
-Run as a program, it renews what is made from the code: the diagrams, the table of settings, and the commands.
+Run as a program, it renews what is made from the code: the diagrams, the tables of stores and settings, and the commands.
 """
 
 from __future__ import annotations
 
+import ast
 import inspect
 import os
 import re
@@ -12,9 +13,13 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
+from functools import partial
+from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
+from textwrap import dedent
 from types import ModuleType
-from typing import NamedTuple
+from typing import NamedTuple, get_type_hints
 
 import pytest
 from msgspec.structs import fields as fields_of
@@ -22,7 +27,7 @@ from msgspec.structs import fields as fields_of
 import jobpipe
 import jobpipe.testing
 import rate_envelope_queue
-from jobpipe import CurrentJob, Job, Jobpipe, JobRequest, JobStatus, JobType, Settings
+from jobpipe import CurrentJob, Job, Jobpipe, JobRequest, JobStatus, JobType, Settings, stores
 from jobpipe import job as jobs
 from jobpipe.handler import TypeOptions
 from jobpipe.settings import flag_of
@@ -362,9 +367,46 @@ def settings_table() -> str:
     return "\n".join([*rows, ""])
 
 
+def capabilities_table(*left_out: str) -> str:
+    """A row for each capability, with its question, and a column for each store that comes along."""
+    schemes: dict[tuple[str, str], str] = {}
+    for scheme, opener in stores._BUILT_IN.items():
+        schemes.setdefault(opener, scheme)  # the first of those that lead to the same store
+    # Why by its type: a store would have to be there to be opened.
+    found = [
+        get_type_hints(getattr(import_module(module), name))["return"].capabilities
+        for module, name in schemes
+    ]
+    questions = questions_of(Capabilities)
+    rows = [
+        f"| `Capabilities` | | {' | '.join(f'`{scheme}://`' for scheme in schemes.values())} |",
+        "|---" * (len(schemes) + 2) + "|",
+    ]
+    for name in [field.name for field in fields_of(Capabilities) if field.name not in left_out]:
+        answers = ["yes" if getattr(capabilities, name) else "no" for capabilities in found]
+        rows.append(f"| `{name}` | {questions[name]} | {' | '.join(answers)} |")
+    return "\n".join([*rows, ""])
+
+
+def questions_of(value: type) -> dict[str, str]:
+    """The fields of a class, and what is written below each."""
+    (body,) = ast.parse(dedent(inspect.getsource(value))).body
+    assert isinstance(body, ast.ClassDef)
+    return {
+        field.target.id: str(ast.literal_eval(text.value))
+        for field, text in pairwise(body.body)
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and isinstance(text, ast.Expr)
+        and isinstance(text.value, ast.Constant)
+    }
+
+
 MADE: Mapping[str, tuple[Path, Callable[[], str]]] = {
     "states": (EXPLANATION, state_diagram),
     "transitions": (SERVICE / "guarantees.md", job_diagram),
+    "stores": (SERVICE / "guarantees.md", partial(capabilities_table, "blocking")),
+    "capabilities": (SERVICE / "python.md", capabilities_table),
     "settings": (SERVICE / "settings.md", settings_table),
     "commands": (SERVICE / "cli.md", commands_reference),
 }
@@ -373,7 +415,7 @@ MADE: Mapping[str, tuple[Path, Callable[[], str]]] = {
 
 @pytest.mark.parametrize("name", MADE)
 def test_what_is_made_from_the_code_is_that_of_the_code(name: str) -> None:
-    """The diagrams, the table of settings, and the reference of the commands."""
+    """The diagrams, the tables of stores and settings, and the reference of the commands."""
     page, make = MADE[name]
     shown = [found["text"] for found in _MADE.finditer(page.read_text("utf-8")) if found["name"] == name]
     assert shown == [make()], (

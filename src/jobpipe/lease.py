@@ -6,66 +6,31 @@ that is busy with this process's own calls can make a lease run out.
 
 from __future__ import annotations
 
-import logging
-import random
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .errors import StoreError
+from .chores import Chores
 
 if TYPE_CHECKING:
     from .app import Jobpipe
     from .runner import Runner
 
-logger = logging.getLogger("jobpipe")
-
-_HEARTBEATS = 3
-"""Heartbeats in the time of a lease."""
-_LONGEST_PAUSE = 1.0
-"""Seconds: so long it may take until a running job learns that another process wants it cancelled."""
-_PRUNE_EVERY = 60.0
-_KNOWN_FOR = 3.0
-"""A worker counts as alive for so many times the pause between its signs of life."""
-
-
-@dataclass(slots=True)
-class _Chore:
-    """Something to be done again and again."""
-
-    every: float
-    do: Callable[[], float | None]
-    """Returns in how many seconds to do it again, if that is sooner."""
-    due_at: float = 0.0
-
 
 class Keeper:
-    """Keeps the leases of one runner, if there is one, and tidies the store."""
+    """Does the chores of one process in a thread."""
 
     def __init__(self, pipe: Jobpipe, runner: Runner | None) -> None:
-        self._pipe = pipe
         self._runner = runner
         self._store = pipe.store.sibling()
+        self._chores = Chores(pipe, runner, self._store)
         self._bell = threading.Event()
         self._is_stopping = False
-        self._is_away = False
-        lease = pipe.settings.lease
-        self._beat_every = min(lease / _HEARTBEATS, 5.0)
-        self._chores = [
-            _Chore(min(lease / _HEARTBEATS, _LONGEST_PAUSE), self._extend),
-            _Chore(min(max(lease / 4, 0.1), 5.0) * random.uniform(0.8, 1.0), self._rescue),  # noqa: S311
-            _Chore(self._beat_every, self._beat),
-            _Chore(1.0, self._look),
-            _Chore(1.0, self._tick),
-            _Chore(_PRUNE_EVERY, self._prune),
-        ]
         self._thread = threading.Thread(target=self._run, name="jobpipe-keeper", daemon=True)
 
     def start(self) -> None:
         """Begin; the worker is known when it returns."""
-        self._attempt(self._beat)
+        self._chores.greet()
         self._thread.start()
         if self._runner is not None:
             self._runner.on_progress = self._bell.set
@@ -75,63 +40,11 @@ class Keeper:
         self._is_stopping = True
         self._bell.set()
         self._thread.join()
-        if self._runner is not None:
-            self._attempt(lambda: self._store.beat(self._runner.info(), 0) if self._runner else None)
+        self._chores.leave()
         self._store.close()
 
     def _run(self) -> None:
         while not self._is_stopping:
-            now = time.monotonic()
-            for chore in self._chores:
-                if chore.due_at <= now:
-                    sooner = self._attempt(chore.do)
-                    chore.due_at = now + (chore.every if sooner is None else min(sooner, chore.every))
-            self._attempt(self._note_progress)
-            self._bell.wait(max(min(chore.due_at for chore in self._chores) - time.monotonic(), 0.01))
+            again_at = self._chores.do(time.monotonic())
+            self._bell.wait(max(again_at - time.monotonic(), 0.01))
             self._bell.clear()
-
-    def _attempt(self, do: Callable[[], float | None]) -> float | None:
-        """Do it; whatever is wrong, go on with the next."""
-        try:
-            sooner = do()
-        except StoreError as error:
-            if not self._is_away:
-                logger.warning("leases cannot be kept for now: %s", error)
-            self._is_away = True
-        except Exception:
-            logger.exception("the keeper of leases met an error")
-        else:
-            return sooner
-        return None
-
-    def _extend(self) -> None:
-        leases = self._runner.leases() if self._runner is not None else []
-        if leases and self._runner is not None:
-            states = self._store.extend(leases, self._pipe.settings.lease)
-            self._runner.heed(dict(zip(leases, states, strict=True)))
-
-    def _note_progress(self) -> None:
-        reports = self._runner.take_progress() if self._runner is not None else []
-        if reports:
-            self._store.progress(reports)
-
-    def _rescue(self) -> float | None:
-        rescued = self._store.rescue()
-        for job in rescued:
-            logger.warning("job %s was lost by its worker %s: it is %s now", job.id, job.worker, job.status)
-        # Why not all at once: meanwhile this thread would keep no leases.
-        return 0.0 if rescued else None
-
-    def _beat(self) -> None:
-        if self._runner is not None:
-            self._store.beat(self._runner.info(), self._beat_every * _KNOWN_FOR)
-
-    def _look(self) -> None:
-        self._pipe.pace.note(self._store.counts())
-        self._is_away = False  # Why only here: other chores may have had nothing to ask the store
-
-    def _tick(self) -> float | None:
-        return self._pipe.schedules.tick(self._store)
-
-    def _prune(self) -> float | None:
-        return 0.0 if self._store.prune(self._pipe.settings.keep) else None

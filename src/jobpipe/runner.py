@@ -21,12 +21,14 @@ from msgspec.structs import replace
 
 from rate_envelope_queue import (
     AsyncRateEnvelopeQueue,
+    Clock,
     Context,
     Decision,
     Envelope,
     RateLimited,
     StopEnvelope,
     StopType,
+    SystemClock,
     drop,
 )
 
@@ -36,7 +38,7 @@ from .errors import BadInputError, LeaseLostError, StoreError
 from .job import Move, Progress
 from .outcome import Carried, Hopeless, error_of, outcome_of
 from .recorder import Recorder
-from .stores.base import Claim, Lease, LeaseState, Outcome, Settlement, WorkerInfo
+from .stores.base import Claim, Haul, Lease, LeaseState, Outcome, Settlement, WorkerInfo
 
 if TYPE_CHECKING:
     from .app import Jobpipe
@@ -60,6 +62,7 @@ MOST_RESULT = 1_048_576
 _SIGNALS = (RateLimited, StopEnvelope, StopType)
 """What the envelope's queue would take for itself."""
 _AWAY_PAUSES = (0.05, 0.2, 1.0)
+_CLOCK = SystemClock()
 
 
 class _Run:
@@ -72,11 +75,11 @@ class _Run:
 
     envelope: Envelope[_Run]
 
-    def __init__(self, claim: Claim, job_type: JobType[..., Any]) -> None:
+    def __init__(self, claim: Claim, job_type: JobType[..., Any], now: float) -> None:
         self.claim = claim
         self.job_type = job_type
         self.key: str | None = None  # found here, since who put the job in did not know its type
-        self.taken_at = time.perf_counter() + claim.starts_in
+        self.taken_at = now + claim.starts_in
         self.began_at = 0.0  # 0 until it begins
         self.is_ended = False
         self.is_cancelling = False  # somebody wants it cancelled, and it was told
@@ -102,10 +105,11 @@ class Runner:
     on_progress: Callable[[], object] | None = None
     """Told, from any thread, that there is progress to take."""
 
-    def __init__(self, pipe: Jobpipe, meters: Meters, slots: int) -> None:
+    def __init__(self, pipe: Jobpipe, meters: Meters, slots: int, *, clock: Clock = _CLOCK) -> None:
         self.name = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(2)}"
         self.slots = slots
-        self.queue = AsyncRateEnvelopeQueue("jobpipe", workers=slots, stop_mode="stop")
+        self.queue = AsyncRateEnvelopeQueue("jobpipe", workers=slots, stop_mode="stop", clock=clock)
+        self._now = clock.now
         self._pipe = pipe
         self._store = pipe.store
         self._meters = meters
@@ -115,6 +119,7 @@ class Runner:
         self._began_at = time.time()
         self._lock = threading.Lock()  # of the flags of a run: handlers in threads begin on their own
         self._held: dict[Lease, _Run] = {}  # until it is settled or given back
+        self._arriving: list[Lease] = []  # claimed, and not told to the event loop yet
         self._unended = 0  # of those, the ones that wait or run
         self._progress: dict[Lease, Progress] = {}
         self._recorder = Recorder(pipe, self._settled)
@@ -215,9 +220,7 @@ class Runner:
             room = self._room()
             if room > 0:
                 try:
-                    haul = await self._pipe.courier.call(
-                        self._store.claim, self.name, self._types, room, self._lease, self._limits
-                    )
+                    haul = await self._pipe.courier.call(self._claim, room)
                 except StoreError as error:
                     if not failures:
                         logger.warning("no jobs can be claimed for now: %s", error)
@@ -241,6 +244,12 @@ class Runner:
             except TimeoutError:
                 pass
 
+    def _claim(self, room: int) -> Haul:
+        """In the courier's thread. Why noted there: a handler may block the loop, and leases are kept all the same."""
+        haul = self._store.claim(self.name, self._types, room, self._lease, self._limits)
+        self._arriving = [claim.lease for claim in haul.claims]
+        return haul
+
     def _room(self) -> int:
         """How many jobs to claim now: 0 while there is enough to do."""
         if not self._run_seconds:
@@ -253,7 +262,7 @@ class Runner:
     async def _give_back_stale(self) -> None:
         """Give back what has waited here for too long: the jobs before it take longer than those of late."""
         if self._unended > self.slots:
-            latest = time.perf_counter() - _TOO_LONG_AHEAD
+            latest = self._now() - _TOO_LONG_AHEAD
             stale = [run for run in self._held.values() if not run.began_at and run.taken_at < latest]
             if stale:
                 self._run_seconds = max(self._run_seconds or 0.0, _TOO_LONG_AHEAD)
@@ -263,7 +272,7 @@ class Runner:
         envelopes: list[Envelope[_Run]] = []
         unkeyed: list[_Run] = []
         for claim in claims:
-            run = _Run(claim, self._pipe.types[claim.type])
+            run = _Run(claim, self._pipe.types[claim.type], self._now())
             self._held[claim.lease] = run
             self._unended += 1
             try:
@@ -280,6 +289,7 @@ class Runner:
                 continue
             envelopes.append(run.envelope)
             self._meters.wait_seconds[claim.queue].observe(max(claim.started_at - claim.run_at, 0.0))
+        self._arriving = []
         if unkeyed:
             await self._give_back(unkeyed)
             self._nudged.set()
@@ -354,7 +364,7 @@ class Runner:
         """False if it was given back before it could begin."""
         with self._lock:
             if not run.is_gone:
-                run.began_at = time.perf_counter()
+                run.began_at = self._now()
             return not run.is_gone
 
     def _current(self, run: _Run, context: Context) -> CurrentJob:
@@ -393,7 +403,7 @@ class Runner:
             if run.is_gone or run.is_ended:
                 return
             run.is_ended = True
-        seconds = time.perf_counter() - run.began_at
+        seconds = self._now() - run.began_at
         self._run_seconds = seconds if self._run_seconds is None else 0.9 * self._run_seconds + 0.1 * seconds
         self._meters.run_seconds[run.claim.type].observe(seconds)
         self._unended -= 1
@@ -416,7 +426,7 @@ class Runner:
 
     def leases(self) -> list[Lease]:
         """What this runner holds."""
-        return list(self._held)
+        return [*self._held, *self._arriving]
 
     def take_progress(self) -> list[tuple[Lease, Progress]]:
         """What was reported since it was last asked."""

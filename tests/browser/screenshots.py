@@ -28,10 +28,10 @@ WIDE = ViewportSize(width=1280, height=800)
 PHONE = ViewportSize(width=390, height=780)
 PAGES = {
     "overview": ("", 1180),
-    "jobs": ("ui/jobs", 800),
+    "jobs": ("ui/jobs?type=invoice", 800),
     "job": ("ui/jobs/order-4711", 800),
     "schedules": ("ui/schedules", 800),
-    "limits": ("ui/limits", 480),
+    "limits": ("ui/limits", 580),
     "workers": ("ui/workers", 480),
     "docs": ("docs", 800),
 }

@@ -46,7 +46,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"promote", "schedule", "timetable", "views"}),
     frozenset({"access"}),
     frozenset({"app"}),
-    frozenset({"lease", "recorder", "runner"}),
+    frozenset({"chores", "lease", "recorder", "runner"}),
     frozenset({"service"}),
     frozenset({"web"}),
     frozenset({"cli"}),
@@ -54,7 +54,7 @@ LAYERS: tuple[frozenset[str], ...] = (
 """Lowest first; a module may import those of its own layer and of the layers below, at any time."""
 DOORS = {("app", "web.app")}
 """`Jobpipe.asgi` brings the web in, when it is called."""
-RUNNING = {"lease", "recorder", "runner", "service"}
+RUNNING = {"chores", "lease", "recorder", "runner", "service"}
 """What a process that only enqueues needs nothing of."""
 
 

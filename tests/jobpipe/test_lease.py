@@ -16,7 +16,7 @@ import pytest
 from jobpipe import Job, Jobpipe, JobStatus, Progress, Stats, current_job
 from jobpipe.errors import StoreAwayError
 from jobpipe.lease import Keeper
-from jobpipe.stores.base import Lease, LeaseState, Rescued, WorkerInfo
+from jobpipe.stores.base import Haul, Lease, LeaseState, Rescued, WorkerInfo
 from jobpipe.stores.memory import MemoryStore
 from jobpipe.stores.sqlite import SqliteStore
 from jobpipe.testing.tools import finish, take
@@ -77,6 +77,50 @@ def test_jobs_that_run_for_many_leases_are_rescued_by_nobody(
             assert [(await finished(pipe, receipt.id)).result for receipt in receipts] == [1, 1, 1]
 
     run(scenario())
+    assert not rescued_lines(caplog)
+
+
+class Unhurried(SqliteStore):
+    """From some moment on a claim brings something only when the event loop of the process is blocked."""
+
+    has_time = False
+    is_claiming: ClassVar[threading.Event]
+    is_blocked: ClassVar[threading.Event]
+
+    def claim(self, *args: Any, **kwargs: Any) -> Haul:
+        if self.has_time:
+            self.is_claiming.set()
+            assert self.is_blocked.wait(LIMIT)
+        return super().claim(*args, **kwargs)
+
+
+def test_a_job_that_is_claimed_while_a_handler_blocks_the_event_loop_keeps_its_lease(
+    away_from_home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The loop has not heard of the claim yet, and its lease is kept."""
+    Unhurried.is_claiming, Unhurried.is_blocked = threading.Event(), threading.Event()
+
+    async def scenario() -> Job:
+        store, is_there = Unhurried(away_from_home / "jobs.db"), asyncio.Event()
+        pipe = Jobpipe(store, lease=LEASE)
+
+        @pipe.job
+        async def block() -> None:
+            store.has_time = True
+            await pipe.enqueue("echo", id="claimed")
+            is_there.set()
+            assert await asyncio.to_thread(Unhurried.is_claiming.wait, LIMIT)
+            Unhurried.is_blocked.set()
+            time.sleep(3 * LEASE)  # the very thing that one must not do
+
+        with closing(store):
+            async with pipe, pipe.running(workers=2):
+                await block.enqueue()
+                await is_there.wait()
+                return await finished(pipe, "claimed")
+
+    job = run(scenario())
+    assert (job.status, job.attempts) == (JobStatus.DONE, 1)
     assert not rescued_lines(caplog)
 
 

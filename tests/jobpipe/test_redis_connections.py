@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 import time
@@ -15,7 +16,7 @@ import pytest
 
 from jobpipe import Jobpipe, JobStatus, StoreAwayError, StoreError
 from jobpipe.stores.redis import RedisStore
-from jobpipe.testing.tools import finish, new_job, put, take_one, tally
+from jobpipe.testing.tools import finish, look, new_job, put, take_one, tally
 
 from ..servers_redis import RedisServer, redis_server, with_own_keys
 from .conftest import finished, run
@@ -96,6 +97,16 @@ def test_closed_store_says_so(server: RedisServer) -> None:
     store.close()
     with pytest.raises(StoreError, match="was closed"):
         store.last_event()
+
+
+def test_fork_has_connections_of_its_own(store: RedisStore) -> None:
+    put(store, new_job("a"))
+    pid = os.fork()
+    if pid == 0:
+        is_done = [claim.id for claim in store.claim("child", ["work"], 1, 60).claims] == ["a"]
+        os._exit(0 if is_done else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert look(store, "a").status is JobStatus.RUNNING
 
 
 class Mute:

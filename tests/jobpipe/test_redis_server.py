@@ -278,6 +278,8 @@ def test_wrong_password_is_refused_and_not_shown(tmp_path: Path) -> None:
         with closing(RedisStore(url)) as store, pytest.raises(StoreRefusedError) as caught:
             store.migrate()
         assert "wrong-one" not in str(caught.value)
+        with closing(RedisStore(server.url)) as store, pytest.raises(StoreRefusedError):
+            store.migrate()
         with closing(RedisStore(server.url.replace("://", "://:right@"))) as store:
             store.migrate()
             one_round(store)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from . import enqueue, jobs, moving, schedules, serving, steering, tending
+from .top import command as top
 
 app = typer.Typer(
     name="jobpipe",
@@ -36,7 +37,7 @@ def _root(
     pass
 
 
-for _group in (serving, enqueue, jobs, steering, tending, moving):
+for _group in (serving, enqueue, jobs, steering, top, tending, moving):
     for _command in _group.COMMANDS:
         app.command()(_command)
 app.add_typer(schedules.app)

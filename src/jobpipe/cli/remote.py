@@ -19,19 +19,19 @@ import msgspec
 from .. import payload as json
 from ..errors import BadInputError, JobpipeError, SettingsError
 from ..explain import Explanation
+from ..history import Past
 from ..job import Job, JobStatus
 from ..masking import masked
 from ..request import JobRequest
 from ..settings import Settings
 from ..stores.base import Receipt
 from ..timetable import ScheduleInfo
-from ..views import JobPage, QueueInfo, Stats
+from ..views import JobPage, QueueInfo, Stats, Worker
 from .target import Intake, RefusedError, Target
 
 T = TypeVar("T")
 
 _PATIENCE = 30.0
-"""Seconds for an answer, beyond those that were asked for."""
 _HINTS = {
     "no-token": "give the service's token with --token, or in JOBPIPE_TOKEN",
     "read-only-token": "give the token for writing with --token, or in JOBPIPE_TOKEN",
@@ -70,14 +70,15 @@ class _NoRedirects(HTTPRedirectHandler):
 
 
 class ServiceTarget(Target):
-    """The jobs of a service."""
+    """The jobs of a service; `patience` is how many seconds an answer may take, beyond those that were asked for."""
 
-    def __init__(self, url: str, token: str | None) -> None:
+    def __init__(self, url: str, token: str | None, patience: float = _PATIENCE) -> None:
         if not _is_address(url):
             raise SettingsError(
                 "--url", f"must be the address of a service, as http://localhost:8080 is, got {masked(url)}"
             )
         self._url = url.rstrip("/")
+        self._patience = patience
         self._token = token or Settings.load().token
         # Why no proxies: the service is where the URL says, and the token is for nobody between.
         self._opener = build_opener(ProxyHandler({}), _NoRedirects)
@@ -139,6 +140,22 @@ class ServiceTarget(Target):
     def hold(self, verb: str, queue: str) -> QueueInfo:
         return self._read(self._call("POST", f"{_path('queues', queue)}/{verb}"), QueueInfo)
 
+    def stats(self) -> Stats:
+        """How many jobs there are, and how fast they go."""
+        return self._get("/stats", Stats)
+
+    def queues(self) -> list[QueueInfo]:
+        """All queues, by name."""
+        return self._get("/queues", dict[str, list[QueueInfo]])["queues"]
+
+    def workers(self) -> list[Worker]:
+        """The processes that run jobs, by name."""
+        return self._get("/workers", dict[str, list[Worker]])["workers"]
+
+    def past(self) -> Past:
+        """The last minutes, second by second."""
+        return self._get("/stats/history", Past)
+
     def _receipt(self, answer: _Answer) -> Receipt:
         accepted = self._read(answer, _Accepted)
         return Receipt(accepted.id, accepted.status, answer.status == 202)
@@ -156,7 +173,7 @@ class ServiceTarget(Target):
 
     def check(self) -> tuple[str, list[str]]:
         self._call("GET", "/readyz")
-        stats = self._get("/stats", Stats)
+        stats = self.stats()
         waiting = (
             f"{stats.queued:,} jobs are queued, {stats.scheduled:,} scheduled, {stats.running:,} running"
         )
@@ -173,7 +190,7 @@ class ServiceTarget(Target):
             data = msgspec.json.encode(fields)
         request = Request(self._url + path, data, headers, method=method)  # noqa: S310 - checked to be HTTP
         try:
-            with self._opener.open(request, timeout=seconds + _PATIENCE) as answer:
+            with self._opener.open(request, timeout=seconds + self._patience) as answer:
                 return _Answer(answer.status, answer.headers, answer.read())
         except HTTPError as error:
             raise self._refusal(error) from None

@@ -32,7 +32,7 @@ class Capabilities(Struct, frozen=True, kw_only=True):
     transactional: bool
     """Is there `insert_in`, which enqueues within the caller's own transaction?"""
     push: bool
-    """Does it tell of changes, or has `Watch.wait` to look for them?"""
+    """Does it tell of changes by itself, so that `Watch.wait` need not look for them?"""
     blocking: bool
     """May a verb take long enough to be called in a thread rather than on an event loop?"""
 

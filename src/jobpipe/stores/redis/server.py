@@ -6,6 +6,7 @@ has them all: when it says that they have moved, the next call goes where they a
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from collections.abc import Iterator
@@ -20,6 +21,8 @@ from redis.exceptions import (
     MovedError,
     NoPermissionError,
     NoScriptError,
+    OutOfMemoryError,
+    ReadOnlyError,
     RedisError,
 )
 from redis.retry import Retry
@@ -31,12 +34,16 @@ from .scripts import Script
 _PASSING = re.compile(
     r"\b(OOM|READONLY|MISCONF|CLUSTERDOWN|LOADING|BUSY|MASTERDOWN|NOREPLICAS|TRYAGAIN|ASK|MOVED)\b"
 )
-"""Errors of a server that time or its operator will mend. Why searched for: a script's error stands within another."""
+"""Errors of a server that time or its operator will mend."""
+_CODES: dict[type[RedisError], str] = {OutOfMemoryError: "OOM", ReadOnlyError: "READONLY"}
+"""Those of which redis-py cuts the code off."""
 _MEANING = {
     "OOM": "it has no memory left (maxmemory)",
     "READONLY": "it is a read-only replica",
     "MISCONF": "it cannot write to its disk",
 }
+_ELSEWHERE = {"READONLY", "CLUSTERDOWN", "MASTERDOWN", "ASK", "MOVED"}
+"""After these, another server may be the one to speak to."""
 _MOST_MOVES = 3
 
 
@@ -48,6 +55,8 @@ class Server:
         self._home = address
         self._lock = threading.Lock()
         self._idle: list[Any] = []
+        self._process = os.getpid()
+        """Whose connections these are: a fork must not speak on those of its parent."""
         self._is_closed = False
 
     def open(self) -> Any:
@@ -101,6 +110,8 @@ class Server:
         return answer
 
     def _take(self) -> Any:
+        if os.getpid() != self._process:
+            self._process, self._idle = os.getpid(), []
         while True:
             with self._lock:
                 connection = self._idle.pop() if self._idle else None
@@ -142,14 +153,14 @@ class Server:
             self._go_to(self._home)  # the node may be gone for good
             raise StoreAwayError(f"the store {url} cannot be reached: {error}") from error
         except RedisError as error:
-            passing = _PASSING.search(str(error)) or _PASSING.search(type(error).__name__)
-            if isinstance(error, redis.exceptions.OutOfMemoryError):
-                raise StoreAwayError(f"the store {url} cannot be used for now: {_MEANING['OOM']}") from error
-            if isinstance(error, redis.exceptions.ReadOnlyError) or passing:
+            # Why searched for: what a script meets stands within another error.
+            passing = _PASSING.search(f"{_CODES.get(type(error), '')} {error}")
+            if passing is None:
+                raise StoreError(f"the store {url} refused a command: {error}") from error
+            if passing[1] in _ELSEWHERE:
                 self._go_to(self._home)
-                why = _MEANING.get(passing.group(1)) if passing else _MEANING["READONLY"]
-                raise StoreAwayError(f"the store {url} cannot be used for now: {why or error}") from error
-            raise StoreError(f"the store {url} refused a command: {error}") from error
+            why = _MEANING.get(passing[1], error)
+            raise StoreAwayError(f"the store {url} cannot be used for now: {why}") from error
 
     def close(self) -> None:
         """Disconnect; calls under way end first."""

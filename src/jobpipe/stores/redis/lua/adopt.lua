@@ -17,7 +17,7 @@ for n, new in ipairs(news) do
     job[PROGRESS] = progress
     stow(job, ERROR, error)
     stow(job, HISTORY, history)
-    enter(job)
+    enter(job, lane_of(job))
   end
 end
 local count = #fresh / 2

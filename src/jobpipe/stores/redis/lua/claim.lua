@@ -46,7 +46,7 @@ local function claim(job, starts_in, gate)
   job[RUNS] = job[RUNS] + 1
   job[WORKER], job[TOKEN], job[STARTED_AT], job[PROGRESS] = worker, token, now + starts_in, ''
   shift(job, 'claim')
-  add(P .. 'leases', now + lease, job[SEQ])
+  add(LEASES, now + lease, job[SEQ])
   if gate then
     job[GATE] = '=' .. gate.key
     add(P .. 'holders:' .. gate.type .. '/' .. gate.key, job[STARTED_AT], job[ID])
@@ -135,6 +135,6 @@ for _, type in ipairs(types) do
   local opening = not cooling[type] and redis.call('ZRANGE', P .. 'opening:' .. type, 0, 0, 'WITHSCORES')
   if opening and opening[2] then wait(math.max(opening[2] - now, 0)) end
 end
-local upcoming = redis.call('ZRANGE', P .. 'due', 0, 0, 'WITHSCORES')
+local upcoming = redis.call('ZRANGE', DUE, 0, 0, 'WITHSCORES')
 if upcoming[2] then wait(math.max(upcoming[2] - now, 0)) end
 return { packed_list(packed), cmsgpack.pack(delays), due_in and string.format('%.17g', due_in) or false }

@@ -21,7 +21,7 @@ local function increase(key, prefix, changes)
 end
 
 local function flush_lanes()
-  for _, lane in pairs(lanes) do
+  for _, lane in ipairs(lanes) do
     local prefix = lane.queue .. '/' .. lane.type .. '/'
     increase(P .. 'counts', prefix, lane.counts)
     increase(P .. 'totals', prefix, lane.totals)
@@ -85,7 +85,7 @@ local function flush()
   if has_news then redis.call('PUBLISH', P .. 'news', '') end
   changed, is_changed, fresh, adds, drops, texts = {}, {}, {}, {}, {}, {}
   waiting, events, event_count, has_news = {}, {}, 0, false
-  lanes, parkings, left = {}, {}, {}
+  lanes, lane_index, parkings, left = {}, {}, {}, {}
 end
 
 -- Delete jobs for good; what is named there but does not exist is only struck off.
@@ -94,7 +94,7 @@ local function forget_all(seqs, named_in)
   for _, seq in ipairs(seqs) do
     local job = jobs[seq]
     if job then
-      leave(job)
+      leave(job, lane_of(job))
       ids[#ids + 1] = job[ID]
       for field = PAYLOAD, HISTORY do
         if job[field] == true then texts[seq .. ':' .. field] = false end
@@ -110,11 +110,11 @@ end
 
 -- Queue what is due by now: the first of it, if it is very much.
 local function come_due()
-  local seqs = redis.call('ZRANGEBYSCORE', P .. 'due', '-inf', now, 'LIMIT', 0, MOST_DUE)
+  local seqs = redis.call('ZRANGEBYSCORE', DUE, '-inf', now, 'LIMIT', 0, MOST_DUE)
   if #seqs > 0 then
     load(seqs)
     for _, seq in ipairs(seqs) do
-      if jobs[seq] then shift(jobs[seq], 'come due') else drop(P .. 'due', seq) end
+      if jobs[seq] then shift(jobs[seq], 'come due') else drop(DUE, seq) end
     end
     flush()
   end

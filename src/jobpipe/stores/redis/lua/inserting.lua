@@ -72,7 +72,7 @@ local function insert_batch(batch, capacity)
     local is_new = not job
     if is_new then
       job = make(new)
-      enter(job)
+      enter(job, lane_of(job))
     end
     answer[#answer + 1] = job[STATUS]
     answer[#answer + 1] = is_new

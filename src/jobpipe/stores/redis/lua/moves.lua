@@ -4,15 +4,19 @@
 -- The jobs of a type, queue and priority. `ready` and `held` are the keys of those that may be claimed and those that are
 -- parked, sorted by run_at; counts and totals are what changes of how many have, and ever had, each status.
 local function lane_of(job)
-  local name = job[PRIORITY] .. '/' .. job[QUEUE]
-  local whole = job[TYPE] .. '/' .. name
-  local lane = lanes[whole]
+  local of_queue = lane_index[job[QUEUE]] or {}
+  lane_index[job[QUEUE]] = of_queue
+  local of_type = of_queue[job[TYPE]] or {}
+  of_queue[job[TYPE]] = of_type
+  local lane = of_type[job[PRIORITY]]
   if not lane then
+    local name = job[PRIORITY] .. '/' .. job[QUEUE]
     lane = {
       type = job[TYPE], queue = job[QUEUE], name = name, counts = {}, totals = {}, changed = {},
-      ready = P .. 'ready:' .. whole, held = P .. 'held:' .. whole,
+      ready = P .. 'ready:' .. job[TYPE] .. '/' .. name, held = P .. 'held:' .. job[TYPE] .. '/' .. name,
     }
-    lanes[whole] = lane
+    of_type[job[PRIORITY]] = lane
+    lanes[#lanes + 1] = lane
   end
   return lane
 end
@@ -37,11 +41,11 @@ local function parking_of(job)
   return key, struct.pack('>I2d', 1000 - job[PRIORITY], math.max(job[RUN_AT], 0)) .. job[SEQ]
 end
 
-local function leave_queue(job)
+local function leave_queue(job, lane)
   if job[GATE] == '' then
-    drop(change(lane_of(job), 'ready'), job[SEQ])
+    drop(change(lane, 'ready'), job[SEQ])
   else
-    drop(change(lane_of(job), 'held'), job[SEQ])
+    drop(change(lane, 'held'), job[SEQ])
     drop(parking_of(job))
     job[GATE] = ''
   end
@@ -56,36 +60,36 @@ local function leave_gate(job)
   end
 end
 
-local function leave(job)
+local function leave(job, lane)
   local status, seq = job[STATUS], job[SEQ]
-  tally(lane_of(job), status, -1)
+  tally(lane, status, -1)
   if status == 'running' then -- the leases name them all
-    drop(P .. 'leases', seq)
+    drop(LEASES, seq)
     leave_gate(job)
     job[IS_CANCELLING] = 0
     return
   end
   drop(OF_STATUS[status], seq)
   if status == 'queued' then
-    leave_queue(job)
+    leave_queue(job, lane)
   elseif status == 'scheduled' then
-    drop(P .. 'due', seq)
+    drop(DUE, seq)
   else
-    drop(P .. 'finished', seq)
+    drop(ENDED, seq)
   end
 end
 
 -- Who enters a job as `running` adds its lease.
-local function enter(job)
-  local status, seq, lane = job[STATUS], job[SEQ], lane_of(job)
+local function enter(job, lane)
+  local status, seq = job[STATUS], job[SEQ]
   tally(lane, status, 1)
   if status ~= 'running' then add(OF_STATUS[status], seq, seq) end
   if status == 'queued' then
     add(change(lane, 'ready'), job[RUN_AT], seq)
   elseif status == 'scheduled' then
-    add(P .. 'due', job[RUN_AT], seq)
+    add(DUE, job[RUN_AT], seq)
   elseif FINISHED[status] then
-    add(P .. 'finished', job[FINISHED_AT], seq)
+    add(ENDED, job[FINISHED_AT], seq)
   end
   local n = event_count * 5
   events[n + 1], events[n + 2], events[n + 3], events[n + 4], events[n + 5] =
@@ -98,8 +102,9 @@ end
 local function shift(job, move)
   local status = NEXT[job[STATUS]][move]
   if not status then error('the transition table knows no ' .. move .. ' of a job that is ' .. job[STATUS]) end
-  leave(job)
+  local lane = lane_of(job)
+  leave(job, lane)
   job[STATUS] = status
   if FINISHED[status] then job[FINISHED_AT] = now end
-  enter(job)
+  enter(job, lane)
 end

@@ -10,7 +10,7 @@ local seqs, is_whole = {}, true
 for _, status in ipairs(statuses) do
   local till = before and '(' .. before or '+inf'
   if status == 'running' then
-    for _, seq in ipairs(redis.call('ZREVRANGE', P .. 'leases', 0, MOST_RUNNING - 1)) do
+    for _, seq in ipairs(redis.call('ZREVRANGE', LEASES, 0, MOST_RUNNING - 1)) do
       if not before or tonumber(seq) < before then seqs[#seqs + 1] = seq end
     end
   else

@@ -14,6 +14,7 @@ local told = ARGV[2] and cmsgpack.unpack(ARGV[2])
 local OF_STATUS = {} -- status -> key of the jobs that have it, in the order of insertion; not of those that run
 for status in pairs(NEXT) do OF_STATUS[status] = P .. 'status:' .. status end
 
+local DUE, LEASES, ENDED = P .. 'due', P .. 'leases', P .. 'finished'
 local AT_ONCE = 1000 -- arguments of one command: Lua's stack has an end
 local LONG = 512 -- bytes: a longer text does not stand in the record, but by itself
 
@@ -22,7 +23,7 @@ local changed, is_changed = {}, {} -- seqs of the records to be written
 local fresh = {} -- id, seq, id, seq, ...: of new jobs
 local adds, drops = {}, {} -- key of a sorted set -> arguments of ZADD, of ZREM
 local stored = {} -- seq -> the record as flush() has written it
-local lanes = {} -- name -> lane: all that a job was in
+local lanes, lane_index = {}, {} -- all that a job was in; and by queue, type and priority
 local waiting = {} -- queue -> by how much the jobs that wait there change
 local parkings = {} -- key of a sorted set of parked jobs that changed -> {type, key of the gate, queue}
 local left = {} -- name of a gate that a job has left -> {type, key}

@@ -21,8 +21,8 @@ for n = 1, #cooling, 2 do
 end
 
 local till = string.format('(%.17g', now - keep)
-local seqs = redis.call('ZRANGEBYSCORE', P .. 'finished', '-inf', till, 'LIMIT', 0, limit)
+local seqs = redis.call('ZRANGEBYSCORE', ENDED, '-inf', till, 'LIMIT', 0, limit)
 if #seqs == 0 then return 0 end
 load(seqs)
-forget_all(seqs, P .. 'finished')
+forget_all(seqs, ENDED)
 return #seqs

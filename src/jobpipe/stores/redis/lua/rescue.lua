@@ -2,7 +2,7 @@
 -- told: how many at the most, the error as JSON.
 come_due()
 local limit, error = unpack(told)
-local seqs = redis.call('ZRANGEBYSCORE', P .. 'leases', '-inf', now, 'LIMIT', 0, limit)
+local seqs = redis.call('ZRANGEBYSCORE', LEASES, '-inf', now, 'LIMIT', 0, limit)
 if #seqs == 0 then return {} end
 load(seqs)
 local rescued = {}
@@ -13,7 +13,7 @@ for _, seq in ipairs(seqs) do
     job[TOKEN] = ''
     for _, value in ipairs({ job[ID], job[WORKER], job[STATUS] }) do rescued[#rescued + 1] = value end
   else
-    drop(P .. 'leases', seq)
+    drop(LEASES, seq)
   end
 end
 flush()

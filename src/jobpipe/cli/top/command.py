@@ -1,0 +1,62 @@
+"""`top`: the command, and how it finds the service."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from ..guard import fail, guarded
+from ..jobs import Json
+from ..options import with_settings
+
+_DEFAULT = "http://127.0.0.1:8080"
+_PATIENCE = 5.0
+"""Seconds for an answer."""
+_URL = Annotated[
+    str | None,
+    typer.Option("--url", metavar="URL", help="the running service", show_default=_DEFAULT),
+]
+
+
+@guarded
+@with_settings(["token"], {"url": _URL})
+def top(
+    *,
+    once: Annotated[bool, typer.Option("--once", help="print what is there now, and end")] = False,
+    json: Json = False,
+    flags: Mapping[str, Any],
+) -> None:
+    """Watch a running service: queues, rates, running jobs, workers and failures, live.
+
+    Keys pause and resume queues, cancel and retry jobs, and filter; ? lists them. Where there is no terminal, it prints
+    what is there now, and ends.
+    """
+    from ..remote import ServiceTarget
+    from ..target import RefusedError
+    from .run import print_snapshot, print_snapshot_json, show
+    from .screen import is_possible
+    from .watcher import look
+
+    url = flags.get("url", _DEFAULT)
+    with ServiceTarget(url, flags.get("token"), _PATIENCE) as target:
+        try:
+            if json:
+                print_snapshot_json(look(target, url))
+                return
+            if once or not is_possible():
+                print_snapshot(look(target, url), target.past())
+                return
+            code = show(target, url)
+        except RefusedError as error:
+            if error.slug != "away" or "url" in flags:
+                raise
+            raise fail(
+                f"no service answers at {url}: start one with jobpipe serve, or name another with --url"
+            ) from None
+    if code:
+        raise typer.Exit(code)
+
+
+COMMANDS = (top,)
