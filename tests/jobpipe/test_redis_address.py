@@ -96,5 +96,5 @@ def test_missing_driver_is_named_with_the_extra_that_brings_it(monkeypatch: pyte
     for name in [each for each in sys.modules if each.startswith("jobpipe.stores.redis")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "redis", None)
-    with pytest.raises(SettingsError, match=r"needs redis.*pip install 'rate-envelope-queue\[redis\]'"):
+    with pytest.raises(SettingsError, match=r"pip install 'rate-envelope-queue\[redis\]'.*redis"):
         open_store("redis://localhost")

@@ -33,12 +33,12 @@ def _imported(module: str) -> ModuleType:
     """The module of a store; the extra that brings its driver has the same name."""
     try:
         return import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.startswith("jobpipe"):
+    except ImportError as error:
+        if error.name is not None and error.name.startswith("jobpipe"):
             raise
         extra = module.rpartition(".")[2]
         raise SettingsError(
-            "JOBPIPE_STORE", f"needs {error.name}: pip install 'rate-envelope-queue[{extra}]'"
+            "JOBPIPE_STORE", f"needs a driver: pip install 'rate-envelope-queue[{extra}]' ({error})"
         ) from error
 
 

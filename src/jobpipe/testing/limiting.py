@@ -268,6 +268,15 @@ class Limiting:
         harness.elapse(31)
         assert len(take(store, 10)) == 3
 
+    def test_settlement_that_is_told_again_cools_no_longer(self, store: Store, harness: StoreHarness) -> None:
+        put_some(store, 2)
+        (claim,) = take(store, 1)
+        assert finish(store, claim, Move.SNOOZE, delay=60, cools=20)
+        harness.elapse(10)
+        assert finish(store, claim, Move.SNOOZE, delay=60, cools=20)
+        harness.elapse(11)
+        assert ids(take(store, 10)) == ["j1"]
+
     def test_worker_that_lost_its_lease_cools_nothing(self, store: Store, harness: StoreHarness) -> None:
         put_some(store, 2)
         (claim,) = take(store, 1, lease=10)

@@ -106,6 +106,16 @@ class Settling:
         finish(store, claim, result=1)
         assert [run.number for run in look(store, "a").history] == [1, 2]
 
+    def test_cancel_by_the_handler_of_a_job_that_was_to_be_cancelled_tells_no_error(
+        self, store: Store
+    ) -> None:
+        put(store, new_job("a"))
+        claim = take_one(store)
+        store.cancel(["a"])
+        assert finish(store, claim, Move.CANCEL, error=BOOM)
+        job = look(store, "a")
+        assert (job.error, [attempt.error for attempt in job.history]) == (None, [None])
+
     def test_cancel_by_the_handler_keeps_its_reason(self, store: Store) -> None:
         reason = JobError(type="Cancel", message="not wanted any more")
         put(store, new_job("a"), new_job("b"))

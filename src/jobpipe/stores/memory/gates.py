@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from itertools import count, islice
 
-from ..limits import LEAD, Gate, GateState, Limit, Limits
+from ..limits import INSURANCE, LEAD, Gate, GateState, Limit, Limits
 from .record import Heap, Lane, Record
 
 _SHOWN_HOLDERS = 20
@@ -102,22 +102,26 @@ class Gates:
     def _let_out(
         self, gate: GateRecord, limit: Limit | None, lanes: set[Lane], most: int, now: float
     ) -> bool:
-        """From each lane as many as might enter, since the best of all may be in any; was there room?"""
+        """From each lane as many as might enter, since the best of all may be in any; was any let out?"""
         gate.parked = {lane: heap for lane, heap in gate.parked.items() if heap.live}
         trial = None if limit is None else Gate(limit, now, gate.next_at, len(gate.holders))
         room = most if trial is None else trial.room(most, now)
+        let_out = 0
         for lane in lanes & gate.parked.keys():
             parked = gate.parked[lane]
-            for _ in range(room):
+            for _ in range(min(room, parked.live)):
                 if record := parked.first():
                     parked.discard(record)
                     lane.ready.push(record, record.precedence())
+                    let_out += 1
             if not parked.live:
                 del gate.parked[lane]
         if gate.parked:
             soon = now + LEAD / 2
-            self.open_at(gate, soon if trial is None else max(trial.opens_at(now), soon))
-        return room > 0
+            opens_at = soon if trial is None else max(trial.opens_at(now), soon)
+            # Why later without any: all that is parked is in queues that are paused.
+            self.open_at(gate, now + INSURANCE if room and not let_out else opens_at)
+        return let_out > 0
 
     def cool(self, type: str, until: float) -> None:
         self._cooling[type] = max(self._cooling.get(type, 0.0), until)

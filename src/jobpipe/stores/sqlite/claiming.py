@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from heapq import merge
 
-from ..limits import LEAD, MOST_PASSED_OVER, Gate, Limit
+from ..limits import INSURANCE, LEAD, MOST_PASSED_OVER, Gate, Limit
 from .rows import text_of
 from .statements import sql
 
@@ -150,8 +150,12 @@ class Choice:
             trial = self._read_gate(limit, key)
             room = trial.room(self._most, self._now)
             opens_at = max(trial.opens_at(self._now), soon)
-        self._let_out_of += [(type, key)] if room else []
+        let_out = 0
         for queue in queues if room else ():
             values = {"type": type, "key": key, "queue": queue, "most": room}
-            self._cursor.execute(sql("let_out"), values)
+            let_out += self._cursor.execute(sql("let_out"), values).rowcount
+        if let_out:
+            self._let_out_of.append((type, key))
+        elif room:  # all that is parked is in queues that are paused
+            opens_at = self._now + INSURANCE
         self._cursor.execute(sql("opened"), {"type": type, "key": key, "opens_at": opens_at})

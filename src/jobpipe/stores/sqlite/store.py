@@ -279,9 +279,9 @@ class SqliteStore:
         with self._writing() as (cursor, now):
             told = text_of(list(map(settled_row, settlements)))
             values = {"settlements": told, "now": now, "kept": KEPT_HISTORY}
+            self._cool(cursor, settlements, now)
             recorded = cursor.execute(sql("settle"), values).rowcount
             self._changes += recorded
-            self._cool(cursor, settlements, now)
             if recorded == len(settlements):
                 return [True] * recorded
             # Some were settled before, or lost: those that still have this token are, or were, settled by it.

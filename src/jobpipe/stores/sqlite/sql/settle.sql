@@ -21,7 +21,8 @@ UPDATE jobs SET
         '$[#]',
         json_object(
             'number', runs, 'began_at', json(printf('%.6f', started_at)), 'ended_at', json(printf('%.6f', :now)),
-            'worker', worker, 'error', json(told.error)
+            'worker', worker, 'error',
+            CASE WHEN is_cancelling AND told.status NOT IN ('failed', 'scheduled') THEN NULL ELSE json(told.error) END
         )
     ) END,
     gate = NULL,
