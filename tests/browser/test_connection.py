@@ -9,12 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 import uvicorn
 from playwright.sync_api import Page, expect
 
 from jobpipe import Jobpipe
-from jobpipe.service import Service as OwnService
-from jobpipe.web.app import make_app
 
 from .conftest import Service, Watcher, is_live
 
@@ -70,16 +69,15 @@ def test_nothing_is_asked_again_and_again_while_nothing_happens(
 
 
 @contextmanager
-def behind_a_prefix(prefix: str) -> Iterator[str]:
-    """The application behind what takes a prefix off each path, as a proxy does."""
-    pipe = Jobpipe("memory://", port=0)
-    inner = make_app(pipe, OwnService(pipe), lifespan=True)
+def behind_a_prefix(prefix: str, *, is_cut: bool) -> Iterator[str]:
+    """The application behind what takes a prefix off each path, as a proxy does, or else names it, as a framework does."""
+    inner = Jobpipe("memory://", port=0).asgi()
 
     async def outer(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":
             assert scope["path"].startswith(f"{prefix}/"), "the page left its prefix"
-            path = scope["path"].removeprefix(prefix)
-            scope = {**scope, "path": path, "raw_path": path.encode()}
+            path = scope["path"].removeprefix(prefix) if is_cut else scope["path"]
+            scope = {**scope, "path": path, "raw_path": path.encode(), "root_path": "" if is_cut else prefix}
         await inner(scope, receive, send)
 
     server = uvicorn.Server(uvicorn.Config(outer, port=0, log_config=None, timeout_graceful_shutdown=1))
@@ -96,9 +94,10 @@ def behind_a_prefix(prefix: str) -> Iterator[str]:
         thread.join()
 
 
-def test_it_works_under_a_prefix(page: Page, watcher: Watcher) -> None:
+@pytest.mark.parametrize("is_cut", [True, False], ids=["proxy", "mounted"])
+def test_it_works_under_a_prefix(page: Page, watcher: Watcher, is_cut: bool) -> None:
     watcher.expect("ERR_")
-    with behind_a_prefix("/jobs-admin") as url:
+    with behind_a_prefix("/jobs-admin", is_cut=is_cut) as url:
         page.goto(url)
         is_live(page)
         page.get_by_role("link", name="Jobs", exact=True).click()

@@ -66,6 +66,7 @@ def test_an_id_is_found(page: Page, service: Service, watcher: Watcher) -> None:
     service.enqueue_many([{"id": f"needle-{n}", "queue": "hay", "delay": 600} for n in range(12)])
     page.goto(f"{service.url}ui/jobs?queue=hay")
     field = page.get_by_role("searchbox")
+    expect(field).to_be_visible()
     page.keyboard.press("/")
     expect(field).to_be_focused()
     page.keyboard.type("needle-1")

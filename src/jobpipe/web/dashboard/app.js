@@ -101,6 +101,27 @@ document.getElementById("forget").addEventListener("click", () => {
   forgetToken();
   location.reload();
 });
+on("renew", renew);
+on("connection", showConnection);
+on("pulse", redraw);
+setInterval(() => {
+  redraw(); // times go on, also where nothing happens
+  showConnection();
+}, 1000);
+
+async function loadMeta() {
+  for (;;) {
+    try {
+      return await (await fetch(apiUrl("ui/meta.json"))).json();
+    } catch {
+      await new Promise((resolve) => setTimeout(resolve, 1000)); // the service was there a moment ago
+    }
+  }
+}
+
+state.meta = await loadMeta();
+document.getElementById("version").textContent = state.meta.version;
+showConnection();
 document.addEventListener("keydown", (event) => {
   const isTyping = event.target.closest?.("input, select, textarea, dialog");
   if (event.key === "/" && !isTyping) {
@@ -112,16 +133,5 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-on("renew", renew);
-on("connection", showConnection);
-on("pulse", redraw);
-setInterval(() => {
-  redraw(); // times go on, also where nothing happens
-  showConnection();
-}, 1000);
-
-state.meta = await (await fetch(apiUrl("ui/meta.json"))).json();
-document.getElementById("version").textContent = state.meta.version;
-showConnection();
 router.start();
 live();
