@@ -22,7 +22,7 @@ from .glyphs import glyphs_for
 from .keys import KeyReader
 from .model import Order, Snapshot, State, begin, lost, seen, ticked, told
 from .press import pressed
-from .screen import Screen
+from .screen import GoneError, Screen
 from .signals import ENDING, Signals
 from .view import Size, screen_lines, snapshot_lines
 from .watcher import Broken, Lost, Seen, Watcher, look
@@ -31,6 +31,8 @@ _REDRAW = 1.0
 """Seconds after which ages and the clock are drawn again."""
 _ESCAPE = 0.05
 """Seconds after which an escape by itself is a key."""
+_HUNG_UP = 129
+"""The exit code of one whose terminal is gone, as after SIGHUP."""
 _WIDTH = 160
 """Of a snapshot where there is no terminal."""
 
@@ -82,12 +84,15 @@ class _Loop:
         """The exit code, once it is over."""
 
     def run(self) -> int:
-        self._draw()
-        drawn_at = time.monotonic()
-        while self._code is None:
-            if self._wait(drawn_at + _REDRAW):
-                self._draw()
-                drawn_at = time.monotonic()
+        try:
+            self._draw()
+            drawn_at = time.monotonic()
+            while self._code is None:
+                if self._wait(drawn_at + _REDRAW):
+                    self._draw()
+                    drawn_at = time.monotonic()
+        except GoneError:
+            return _HUNG_UP
         return self._code
 
     def _wait(self, until: float) -> bool:
@@ -121,7 +126,7 @@ class _Loop:
         except OSError:  # how Linux says that the terminal is gone
             data = b""
         if not data:
-            self._code = 128 + signal.SIGHUP
+            self._code = _HUNG_UP
         self._press(self._keys.feed(data))
 
     def _press(self, keys: list[str]) -> None:

@@ -21,6 +21,10 @@ _CHARS = 6
 """Where the special characters are among the attributes of a terminal."""
 
 
+class GoneError(Exception):
+    """There is no terminal any more."""
+
+
 def is_possible() -> bool:
     """Is there a terminal that can be drawn on, and someone to press keys?"""
     try:
@@ -71,7 +75,7 @@ class Screen:
             return
         try:
             self._write(_LEAVE)
-        except OSError:
+        except GoneError:
             pass
         try:
             termios.tcflush(
@@ -83,7 +87,10 @@ class Screen:
 
     def size(self) -> Size:
         """Its size now."""
-        return Size(*os.get_terminal_size(self._out))
+        try:
+            return Size(*os.get_terminal_size(self._out))
+        except OSError as error:
+            raise GoneError from error
 
     def forget(self) -> None:
         """What is on it is not known any more: draw all of it the next time."""
@@ -101,5 +108,8 @@ class Screen:
 
     def _write(self, text: str) -> None:
         data = text.encode(self._encoding, "replace")
-        while data:
-            data = data[os.write(self._out, data) :]
+        try:
+            while data:
+                data = data[os.write(self._out, data) :]
+        except OSError as error:
+            raise GoneError from error

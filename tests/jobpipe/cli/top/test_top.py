@@ -96,7 +96,7 @@ def test_it_writes_only_the_lines_that_changed(idle: Service) -> None:
         shell.press("x")
         shell.until("QUEUES")
         assert b"\x1b[2J" not in shell.raw[begin:]
-        assert b"jobpipe top  http" not in shell.raw[begin:].partition(b"QUEUES")[2]
+        assert b"scheduled 0" not in shell.raw[begin:], "a line that is the same in both"
 
 
 def test_without_colours_it_says_the_same(service: Service) -> None:
@@ -291,6 +291,15 @@ def test_the_terminal_is_given_back_as_it_was(idle: Service, how: str | int, cod
 
 def test_it_ends_with_its_terminal(idle: Service) -> None:
     with top(idle) as shell:
+        shell.hang_up()
+        assert shell.process.wait(30) == 129
+
+
+def test_it_ends_with_its_terminal_even_if_nobody_tells(idle: Service) -> None:
+    """As under nohup: the signal is ignored, and the terminal gone all the same."""
+    command = " ".join([sys.executable, "-m", "jobpipe", "top", *idle.flags])
+    with window("bash", "-c", f"trap '' HUP; exec {command}") as shell:
+        shell.until("live")
         shell.hang_up()
         assert shell.process.wait(30) == 129
 
