@@ -37,6 +37,9 @@ bench: $(VENV)/.ready ## Run the benchmarks (CASE=name for one)
 screenshots: $(VENV)/.ready ## Make the pictures of the dashboard anew (needs chromium)
 	$(BIN)/python -m tests.browser.screenshots
 
+simulate: $(VENV)/.ready ## Simulate processes under faults (SECONDS=60, SEED=n for one life, STORE=memory)
+	$(BIN)/python -m tests.simulation --seconds $(or $(SECONDS),60) --store $(or $(STORE),memory) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
 clean: ## Remove what the targets made
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,231 @@
+"""A thousand lives, each with its own faults: in none of them is a promise broken. And a code that breaks one is found."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobpipe import runner as runner_module
+from jobpipe.job import Move
+from jobpipe.runner import Runner
+from jobpipe.stores.base import Haul, Lease, NewJob, Receipt, Rescued
+from jobpipe.stores.limits import Limit
+from jobpipe.stores.memory import MemoryStore
+from jobpipe.stores.memory.record import Record
+
+from .life import Life, MakeStore, Summary
+from .program import Program
+from .stores import opened
+from .weather import Weather, weather_of
+from .world import Violation, World
+
+CHUNK = 50
+CHUNKS = 20
+ON_DISK = 10
+PATIENCE = 400
+"""Seeds within which a broken code is found."""
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Program]]:
+    """Three programs, which know nothing of the settings of the developer."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("away"))
+        yield [Program() for _ in range(3)]
+
+
+def live(seed: int, programs: list[Program], store: MakeStore, *, keeps_trace: bool = False) -> Summary:
+    return Life(seed, programs, store, keeps_trace=keeps_trace).live()
+
+
+# Keeping the promises
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_no_life_breaks_a_promise(programs: list[Program], chunk: int) -> None:
+    """If one does: `python -m tests.simulation --seed N` shows it, step by step."""
+    done = []
+    for seed in range(chunk * CHUNK, (chunk + 1) * CHUNK):
+        with opened("memory") as store:
+            done.append(live(seed, programs, store))
+    assert sum(each.ticks for each in done) > CHUNK
+    assert sum(each.runs for each in done) > sum(each.jobs for each in done)
+
+
+@pytest.mark.parametrize("seed", range(ON_DISK))
+def test_no_life_on_disk_breaks_a_promise(programs: list[Program], seed: int) -> None:
+    with opened("sqlite") as store:
+        assert live(seed, programs, store).runs > 0
+
+
+def test_every_kind_of_fault_comes_alone_and_with_others() -> None:
+    found = [weather_of(World(seed).chance) for seed in range(200)]
+    for kind in Weather.__dataclass_fields__:
+        assert 20 < sum(getattr(each, kind) > 0 for each in found) < 180
+    assert any(each.is_gentle for each in found)
+
+
+# Living again
+
+
+@pytest.mark.parametrize("name", ["memory", "sqlite"])
+def test_the_same_seed_is_the_same_life(programs: list[Program], name: str) -> None:
+    lives = []
+    for _ in range(2):
+        with opened(name) as store:
+            lives.append(live(4, programs, store, keeps_trace=True))
+    assert lives[0] == lives[1]
+    assert len(lives[0].trace) > 20
+
+
+def test_the_same_seed_is_the_same_life_in_another_process(programs: list[Program]) -> None:
+    """Nothing depends on the order of sets, which is another in every process."""
+    with opened("memory") as store:
+        here = live(11, programs, store).digest
+    for hashing in ("1", "2"):
+        there = subprocess.run(
+            [sys.executable, "-m", "tests.simulation", "--seed", "11"],
+            cwd=Path(__file__).parents[2],
+            env={**os.environ, "PYTHONHASHSEED": hashing},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert there.stdout.endswith(f"seed 11: every promise was kept ({here})\n")
+
+
+def test_other_seeds_are_other_lives(programs: list[Program]) -> None:
+    digests = set()
+    for seed in range(10):
+        with opened("memory") as store:
+            digests.add(live(seed, programs, store).digest)
+    assert len(digests) == 10
+
+
+# Breaking them
+
+
+class Unfenced(MemoryStore):
+    """Whoever knows a job's id has its lease."""
+
+    def _held(self, lease: Lease) -> Record | None:
+        return self._ledger.running.get(lease.id)
+
+
+class Uncounted(MemoryStore):
+    """A rescue costs no attempt."""
+
+    def rescue(self, limit: int = 100) -> list[Rescued]:
+        found = super().rescue(limit)
+        for each in found:
+            self._ledger.jobs[each.id].attempts -= 1
+        return found
+
+
+class Rash(MemoryStore):
+    """Takes jobs back whose lease is alive."""
+
+    def rescue(self, limit: int = 100) -> list[Rescued]:
+        for record in self._ledger.running.values():
+            record.lease_until = min(record.lease_until, self._clock() + 0.3)
+        return super().rescue(limit)
+
+
+class Twofold(MemoryStore):
+    """Lets a tick fire again."""
+
+    def fire_tick(self, name: str, tick_at: float, next_at: float, job: NewJob | None, **options: Any) -> Any:
+        answer = super().fire_tick(name, tick_at, next_at, job, **options)
+        if answer is None and job is not None and name in self._schedules:
+            (answer,) = self._insert([job], 0, self._clock())  # type: ignore[misc]  # a list, without a limit
+        return answer
+
+
+class Unlimited(MemoryStore):
+    """Knows no limits."""
+
+    def claim(
+        self, worker: str, types: Sequence[str], limit: int, lease: float, limits: Sequence[Limit] = ()
+    ) -> Haul:
+        return super().claim(worker, types, limit, lease)
+
+
+class Forgetful(MemoryStore):
+    """Says that it has a job, and has it not."""
+
+    def _insert_one(self, new: NewJob, now: float) -> Receipt:
+        receipt = super()._insert_one(new, now)
+        if new.id == "j1" and receipt.is_new:
+            self._ledger.remove(self._ledger.jobs[new.id], now)
+        return receipt
+
+
+class Undecided(MemoryStore):
+    """Lets a job that is done run again."""
+
+    def _settle(self, lease: Lease, outcome: Any, now: float) -> bool:
+        is_recorded = super()._settle(lease, outcome, now)
+        record = self._ledger.jobs[lease.id]
+        if is_recorded and record.status == "failed":
+            self._ledger.move(record, Move.REVIVE, now)
+        return is_recorded
+
+
+@pytest.mark.parametrize(
+    ("broken", "complaint"),
+    [
+        (Unfenced, "heard that its lease of|without its lease|gave .* back"),
+        (Uncounted, "the store counts"),
+        (Rash, "whose lease was alive"),
+        (Twofold, "was put in twice"),
+        (Unlimited, "at once|too soon"),
+        (Forgetful, "s after the last fault|was found None"),
+        (Undecided, "was claimed, and is failed"),
+    ],
+)
+def test_a_store_that_breaks_a_promise_is_found(
+    programs: list[Program], broken: type[MemoryStore], complaint: str
+) -> None:
+    with pytest.raises(Violation, match=complaint) as first:
+        search(programs, lambda clock: broken(clock=clock))
+    seed = int(str(first.value).split()[1].rstrip(":"))
+    with pytest.raises(Violation) as again:
+        live(seed, programs, lambda clock: broken(clock=clock))
+    assert str(again.value) == str(first.value)
+
+
+async def keep(self: Runner, runs: list[Any], *, also_begun: bool = False) -> None:
+    """Gives nothing back."""
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "broken", "complaint"),
+    [
+        (Runner, "_give_back", keep, "still holds|were lost by their workers"),
+        (runner_module, "POLL", 10_000.0, "s after the last fault"),
+    ],
+    ids=["no give-back", "no poll"],
+)
+def test_a_runner_that_breaks_a_promise_is_found(
+    programs: list[Program],
+    monkeypatch: pytest.MonkeyPatch,
+    owner: object,
+    name: str,
+    broken: object,
+    complaint: str,
+) -> None:
+    monkeypatch.setattr(owner, name, broken)
+    with pytest.raises(Violation, match=complaint):
+        search(programs, lambda clock: MemoryStore(clock=clock))
+
+
+def search(programs: list[Program], store: MakeStore) -> None:
+    """Live until a promise is broken."""
+    for seed in range(PATIENCE):
+        live(seed, programs, store)
