@@ -113,7 +113,7 @@ def leases_do_not_overlap(record: Record) -> Iterator[Violation]:
             yield from _lease_of(run, stored, record)
         for n, later in enumerate(runs):
             for earlier in runs[:n]:
-                if _holds(earlier, stored, later.began_at):
+                if _holds(earlier, stored, later.began_at) and not _is_late(later, stored):
                     yield Violation("overlapping leases", id, f"{later} began while {earlier} had the lease")
 
 
@@ -130,6 +130,12 @@ def _holds(run: Run, stored: Mapping[tuple[int, str], StoredRun], at: float) -> 
     # Why not without a trace in the store: it was given back, and nobody knows when.
     ended_at = None if kept is None else kept.ended_at
     return ended_at is not None and run.began_at < at < ended_at - NEAR
+
+
+def _is_late(run: Run, stored: Mapping[tuple[int, str], StoredRun]) -> bool:
+    """Was it held up for so long before it began that it had lost the lease? Then nothing comes of it."""
+    kept = stored.get((run.attempt, run.worker))
+    return kept is not None and kept.error == LOST and kept.ended_at <= run.began_at
 
 
 def rescue_comes_after_the_lease(record: Record) -> Iterator[Violation]:

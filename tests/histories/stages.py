@@ -13,7 +13,10 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psycopg
+
 from ..proxy import Proxy
+from ..servers_postgres import PostgresServer
 from ..servers_redis import redis_server
 
 Fault = Callable[[random.Random], None]
@@ -101,5 +104,38 @@ def _redis(folder: Path) -> Iterator[Stage]:
         yield Stage(url=f"redis://127.0.0.1:{proxy.port}", direct_url=server.url, faults=faults)
 
 
-STAGES: Mapping[str, Callable[[Path], AbstractContextManager[Stage]]] = {"sqlite": _sqlite, "redis": _redis}
+@contextmanager
+def _postgres(folder: Path) -> Iterator[Stage]:
+    server = PostgresServer()
+    try:
+        server.start()
+        with Proxy(f"{server.folder}/.s.PGSQL.5432") as proxy:
+
+            def end_sessions(_: random.Random) -> None:
+                with psycopg.connect(server.url, autocommit=True) as connection:
+                    connection.execute(
+                        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'jobpipe'"
+                    )
+
+            def restart(rng: random.Random) -> None:
+                server.stop("immediate" if rng.random() < 0.7 else "fast")
+                time.sleep(rng.uniform(0, 0.5))
+                server.start()
+
+            faults: dict[str, Fault] = {
+                **_network(proxy),
+                "pg_terminate_backend": end_sessions,
+                "a restart of the server": restart,
+            }
+            url = f"postgresql://postgres@127.0.0.1:{proxy.port}/postgres"
+            yield Stage(url=url, direct_url=server.url, faults=faults)
+    finally:
+        server.close()
+
+
+STAGES: Mapping[str, Callable[[Path], AbstractContextManager[Stage]]] = {
+    "sqlite": _sqlite,
+    "redis": _redis,
+    "postgres": _postgres,
+}
 """By the name of the store."""

@@ -141,6 +141,9 @@ GOOD_ONES: dict[str, Record] = {
     "a worker that was lost goes on without a lease": replace(
         GOOD, runs=[run(1, A, 10.1, 16), run(2, B, 13.1, 14.9)]
     ),
+    "a worker that was held up before it began has lost its lease": replace(
+        GOOD, runs=[run(2, B, 13.1, 14.9), run(1, A, 14.5, 14.6)]
+    ),
     "ticks follow each other": with_ticks(tick(TICK, 101), tick(NEXT_TICK, 102)),
     "a tick was left out since the one before was late": with_ticks(tick(TICK, 102.5)),
     "a tick came after the last look at the schedule": with_ticks(
