@@ -1,0 +1,304 @@
+"""Checker: is a record one that keeps the promises? Values in, violations out; it asks nobody and knows no clock.
+
+Each rule is a function of the record that yields what is wrong; `check` is all of them. What a rule cannot tell for
+sure it lets pass, so that a violation always is one.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import pairwise
+from typing import NamedTuple
+
+from jobpipe.job import FINISHED, KEPT_HISTORY, TRANSITIONS, JobStatus
+from jobpipe.stores.limits import LEAD
+
+from .record import Bound, Record, Rhythm, Run, StoredJob, StoredRun
+
+SAME = 0.002
+"""Seconds by which two instants of the store may be the same."""
+NEAR = 0.05
+"""Seconds by which an instant of a handler and one of the store may be."""
+LOST = "WorkerLost"
+
+
+class Violation(NamedTuple):
+    """What is wrong: the name of the rule, of which job (or schedule, or type), and how."""
+
+    rule: str
+    subject: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {self.subject}: {self.text}"
+
+
+Rule = Callable[[Record], Iterator[Violation]]
+
+
+def check(record: Record) -> list[Violation]:
+    """Everything that is wrong."""
+    return [violation for rule in RULES for violation in rule(record)]
+
+
+def nothing_is_lost(record: Record) -> Iterator[Violation]:
+    """What was accepted is there, and everything that is there has ended."""
+    for id in sorted(record.accepted - record.jobs.keys()):
+        yield Violation("lost", id, "it was accepted, and is not in the store")
+    for job in record.jobs.values():
+        if job.status not in FINISHED:
+            yield Violation("lost", job.id, f"it has not ended: it is {job.status}")
+
+
+def nothing_is_made_up(record: Record) -> Iterator[Violation]:
+    """What is there was sent, as it was sent, or is that of a tick."""
+    for job in record.jobs.values():
+        sent = record.sent.get(job.id)
+        if sent is None:
+            if record.rhythm is None or not job.id.startswith(f"{record.rhythm.name}@"):
+                yield Violation("made up", job.id, "nobody has sent it")
+        elif (sent.type, sent.max_retries) != (job.type, job.max_retries):
+            yield Violation("made up", job.id, f"it is not as it was sent: {sent}, {job}")
+
+
+def there_is_one_outcome(record: Record) -> Iterator[Violation]:
+    """A job ends once, with the run that the store has last, and has the result of that very run."""
+    noted = {(run.id, run.attempt, run.worker): run for run in record.runs}
+    for job in record.jobs.values():
+        good = [run for run in job.runs if run.error is None]
+        if len(good) > 1:
+            yield Violation("two outcomes", job.id, f"{len(good)} of its runs succeeded: {job.runs}")
+        if job.status != JobStatus.DONE:
+            continue
+        if not job.runs or job.runs[-1].error is not None:
+            yield Violation("outcome", job.id, f"it is done, and no run of it succeeded: {job.runs}")
+            continue
+        last = job.runs[-1]
+        if job.result != [last.worker, last.number]:
+            yield Violation("outcome", job.id, f"its result is {job.result}, its last run was {last}")
+        run = noted.get((job.id, last.number, last.worker))
+        if run is None or run.how != "done":
+            yield Violation("outcome", job.id, f"it is done, and no handler has done it: {run}")
+
+
+def statuses_change_by_the_table(record: Record) -> Iterator[Violation]:
+    """What the store tells of a job is a way through the transition table, and ends once."""
+    told: dict[str, list[str]] = defaultdict(list)
+    for event in record.events:
+        told[event.id].append(event.status)
+    for id, statuses in told.items():
+        ends = [status for status in statuses if status in FINISHED]
+        if len(ends) > 1:
+            yield Violation("two outcomes", id, f"it ended more than once: {statuses}")
+        for before, after in pairwise(statuses):
+            if after not in TRANSITIONS[JobStatus(before)].values():
+                yield Violation("transition", id, f"from {before} to {after}: {statuses}")
+                break
+        job = record.jobs.get(id)
+        if job is not None and ends and job.status != ends[-1]:
+            yield Violation("two outcomes", id, f"it was told to be {ends[-1]}, and is {job.status}")
+
+
+def leases_do_not_overlap(record: Record) -> Iterator[Violation]:
+    """In the store's own history, and as the handlers saw it."""
+    for job in record.jobs.values():
+        for before, after in pairwise(job.runs):
+            if after.began_at < before.ended_at - SAME:
+                yield Violation("overlapping leases", job.id, f"{after} began before the end of {before}")
+    for id, runs in _by_id(record.runs).items():
+        stored = _stored(record.jobs.get(id))
+        for run in runs:
+            yield from _lease_of(run, stored, record)
+        for n, later in enumerate(runs):
+            for earlier in runs[:n]:
+                if _holds(earlier, stored, later.began_at) and not _is_late(later, stored):
+                    yield Violation("overlapping leases", id, f"{later} began while {earlier} had the lease")
+
+
+def _lease_of(run: Run, stored: Mapping[tuple[int, str], StoredRun], record: Record) -> Iterator[Violation]:
+    """A run that came to its end had a lease: the store knows it, unless its process gave it back."""
+    has_ended = run.how in ("done", "error")
+    if has_ended and (run.attempt, run.worker) not in stored and pid_of(run.worker) not in record.stopped:
+        yield Violation("without a lease", run.id, f"the store does not know of {run}")
+
+
+def _holds(run: Run, stored: Mapping[tuple[int, str], StoredRun], at: float) -> bool:
+    """Had it the lease for sure, at that moment?"""
+    kept = stored.get((run.attempt, run.worker))
+    # Why not without a trace in the store: it was given back, and nobody knows when.
+    ended_at = None if kept is None else kept.ended_at
+    return ended_at is not None and run.began_at < at < ended_at - NEAR
+
+
+def _is_late(run: Run, stored: Mapping[tuple[int, str], StoredRun]) -> bool:
+    """Was it held up for so long before it began that it had lost the lease? Then nothing comes of it."""
+    kept = stored.get((run.attempt, run.worker))
+    return kept is not None and kept.error == LOST and kept.ended_at <= run.began_at
+
+
+def rescue_comes_after_the_lease(record: Record) -> Iterator[Violation]:
+    """A worker is given up for lost when its lease is over, and no sooner."""
+    for job in record.jobs.values():
+        for run in job.runs:
+            # Why the lead: a job of a type with a rate may be claimed a little before it may begin.
+            if run.error == LOST and run.ended_at - run.began_at < record.lease - LEAD - SAME:
+                yield Violation("early rescue", job.id, f"the lease is {record.lease} s: {run}")
+
+
+def attempts_are_counted(record: Record) -> Iterator[Violation]:
+    """Each run counts once, none is left out, and there are no more than allowed."""
+    for job in record.jobs.values():
+        numbers = [run.number for run in job.runs]
+        expected = list(range(1, job.attempts + 1))[-KEPT_HISTORY:]
+        if job.attempts > job.max_retries + 1:
+            yield Violation("attempts", job.id, f"{job.attempts} runs with {job.max_retries} retries")
+        if numbers != expected:
+            yield Violation("attempts", job.id, f"{job.attempts} are counted, the history has {numbers}")
+        if job.status == JobStatus.FAILED and job.attempts != job.max_retries + 1:
+            yield Violation("attempts", job.id, f"it failed at {job.attempts} of {job.max_retries + 1} runs")
+    for run in record.runs:
+        known = record.jobs.get(run.id)
+        if known is not None and not 1 <= run.attempt <= known.max_retries + 1:
+            yield Violation("attempts", run.id, f"with {known.max_retries} retries there was {run}")
+
+
+def nothing_runs_early(record: Record) -> Iterator[Violation]:
+    """Not before its time, and not before the store says that it began."""
+    for job in record.jobs.values():
+        sent = record.sent.get(job.id)
+        if sent is not None and job.runs and job.runs[0].began_at < sent.not_before - NEAR:
+            yield Violation("early", job.id, f"not before {sent.not_before}, but {job.runs[0]}")
+    for run in record.runs:
+        kept = _stored(record.jobs.get(run.id)).get((run.attempt, run.worker))
+        if kept is not None and run.began_at < kept.began_at - NEAR:
+            yield Violation("early", run.id, f"{run} began before its time, {kept}")
+
+
+def cancelled_jobs_stay_so(record: Record) -> Iterator[Violation]:
+    """Whoever was told that his job is cancelled was told the truth."""
+    for id in sorted(record.cancelled):
+        job = record.jobs.get(id)
+        if job is not None and job.status != JobStatus.CANCELLED:
+            yield Violation("cancelled", id, f"it is {job.status}")
+
+
+def every_tick_is_one_job(record: Record) -> Iterator[Violation]:
+    """Ticks follow each other; one may be left out only if the job before it was put in too late for it."""
+    rhythm = record.rhythm
+    if rhythm is None:
+        return
+    numbers: dict[int, StoredJob] = {}
+    for job in record.jobs.values():
+        if job.id.startswith(f"{rhythm.name}@"):
+            number = _tick_number(rhythm, job)
+            if number is None:
+                yield Violation("ticks", job.id, f"it is the job of no tick: {rhythm}")
+            elif number in numbers:
+                yield Violation("ticks", job.id, f"a second job of the tick of {numbers[number].id}")
+            else:
+                numbers[number] = job
+    if not numbers:
+        yield Violation("ticks", rhythm.name, "there was none")
+        return
+    if min(numbers) != 1:
+        yield Violation("ticks", rhythm.name, f"the first was number {min(numbers)}")
+    end = round((rhythm.next_at - rhythm.anchor_at) / rhythm.every)
+    for before, after in pairwise(sorted({*numbers, end})):
+        if before in numbers:
+            left_out_at = rhythm.anchor_at + (after - 1) * rhythm.every
+            if after > before + 1 and left_out_at > numbers[before].created_at + SAME:
+                yield Violation(
+                    "ticks", rhythm.name, f"those between number {before} and {after} were left out"
+                )
+    if end not in numbers and max(numbers) > end:
+        yield Violation("ticks", rhythm.name, f"number {end} was left out")
+
+
+def _tick_number(rhythm: Rhythm, job: StoredJob) -> int | None:
+    tick_at = datetime.fromisoformat(job.id.partition("@")[2]).timestamp()
+    number = (tick_at - rhythm.anchor_at) / rhythm.every
+    return round(number) if abs(number - round(number)) * rhythm.every < SAME and number > 0.5 else None
+
+
+def limits_are_kept(record: Record) -> Iterator[Violation]:
+    """By the store's history: no start too soon, and never too many at once."""
+    for bound in record.bounds:
+        groups: dict[str, list[StoredJob]] = defaultdict(list)
+        for job in record.jobs.values():
+            if job.type == bound.type:
+                sent = record.sent.get(job.id)
+                groups[sent.key if bound.is_keyed and sent is not None else ""].append(job)
+        for key, jobs in groups.items():
+            name = f"{bound.type} {key}".strip()
+            yield from _rate(bound, name, sorted(run.began_at for job in jobs for run in job.runs))
+            yield from _concurrency(
+                bound, name, [(run.began_at, run.ended_at) for job in jobs for run in job.runs]
+            )
+            seen = [
+                span for run in record.runs if (span := _span(run, record)) and run.id in {j.id for j in jobs}
+            ]
+            yield from _concurrency(bound, f"{name}, as seen by handlers", seen)
+
+
+def _rate(bound: Bound, name: str, starts: Sequence[float]) -> Iterator[Violation]:
+    even_at = 0.0  # when the next start would be evenly paced
+    for at in starts if bound.interval else ():
+        if at < even_at - (bound.burst - 1) * bound.interval - SAME:
+            yield Violation("rate", name, f"a start at {at:.4f}, {even_at - at:.4f} s too soon")
+        even_at = max(even_at, at) + bound.interval
+
+
+def _concurrency(bound: Bound, name: str, spans: Sequence[tuple[float, float]]) -> Iterator[Violation]:
+    if not bound.concurrency:
+        return
+    changes = sorted(
+        [(began_at + SAME, 1) for began_at, _ in spans] + [(ended_at, -1) for _, ended_at in spans]
+    )
+    running = 0
+    for at, change in changes:
+        running += change
+        if running > bound.concurrency:
+            yield Violation("concurrency", name, f"{running} at once at {at:.4f}")
+            return
+
+
+def _span(run: Run, record: Record) -> tuple[float, float] | None:
+    """From when to when a handler ran while it had the lease for sure; nothing if nobody knows."""
+    kept = _stored(record.jobs.get(run.id)).get((run.attempt, run.worker))
+    if kept is None:
+        return None
+    ended_at = kept.ended_at if run.ended_at is None else min(run.ended_at, kept.ended_at)
+    return (run.began_at + NEAR, ended_at - NEAR) if ended_at - run.began_at > 2 * NEAR else None
+
+
+def _stored(job: StoredJob | None) -> dict[tuple[int, str], StoredRun]:
+    return {} if job is None else {(run.number, run.worker): run for run in job.runs}
+
+
+def _by_id(runs: Sequence[Run]) -> dict[str, list[Run]]:
+    found: dict[str, list[Run]] = defaultdict(list)
+    for run in runs:
+        found[run.id].append(run)
+    return found
+
+
+def pid_of(worker: str) -> int:
+    """The process of a worker: its name is host:pid:random."""
+    return int(worker.rsplit(":", 2)[1])
+
+
+RULES: tuple[Rule, ...] = (
+    nothing_is_lost,
+    nothing_is_made_up,
+    there_is_one_outcome,
+    statuses_change_by_the_table,
+    leases_do_not_overlap,
+    rescue_comes_after_the_lease,
+    attempts_are_counted,
+    nothing_runs_early,
+    cancelled_jobs_stay_so,
+    every_tick_is_one_job,
+    limits_are_kept,
+)

@@ -1,0 +1,121 @@
+"""A process that puts jobs in, one after the other, until it is killed: `python -m tests.histories.producer`.
+
+It writes down what it is about to send, and what was accepted. An answer that does not come is asked for again with
+the same id, as long as it takes.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+
+from jobpipe import StoreAwayError
+
+from .app import pipe
+from .record import SENT, write_line
+
+PAUSE = 0.02
+PATIENCE = 3.0
+"""Seconds that an answer over HTTP may take."""
+_KEYS = ("ann", "bob", "cid")
+
+Job = dict[str, Any]
+Send = Callable[[Job], bool]
+"""Put a job in: False if it has to be asked again."""
+
+
+def made_up_job(rng: random.Random, id: str) -> Job:
+    """One of all the kinds there are."""
+    type = rng.choice(["quick"] * 4 + ["slow"] * 3 + ["thread", "flaky", "paced", "bursty", "few", "alone"])
+    payloads: dict[str, Callable[[], Any]] = {
+        "slow": lambda: round(rng.uniform(0.1, 1.0), 2),
+        "thread": lambda: round(rng.uniform(0, 0.1), 2),
+        "flaky": lambda: rng.randrange(5),
+        "few": lambda: round(rng.uniform(0.02, 0.2), 2),
+        "alone": lambda: {"key": rng.choice(_KEYS), "seconds": round(rng.uniform(0, 0.1), 2)},
+    }
+    job: Job = {"id": id, "type": type, "payload": payloads.get(type, lambda: id)()}
+    job["max_retries"] = rng.choice((0, 1, 3, 3, 6))
+    job["priority"] = rng.choice((0, 0, 0, 5))
+    if rng.random() < 0.2:
+        job["delay"] = round(rng.uniform(0.05, 1.0), 2)
+    return job
+
+
+def produce(name: str, rng: random.Random, send: Send, cancel: Callable[[str], bool | None] | None) -> None:
+    """Until the end of time."""
+    number = 0
+    while True:
+        number += 1
+        job = made_up_job(rng, f"{name}-{number}")
+        write_line(
+            SENT,
+            what="sent",
+            id=job["id"],
+            type=job["type"],
+            max_retries=job["max_retries"],
+            not_before=time.time() + job.get("delay", 0),
+            key=job["payload"]["key"] if job["type"] == "alone" else "",
+        )
+        while not send(job):
+            time.sleep(PAUSE)
+        write_line(SENT, what="accepted", id=job["id"])
+        if cancel is not None and rng.random() < 0.05:
+            while (is_cancelled := cancel(job["id"])) is None:
+                time.sleep(PAUSE)
+            if is_cancelled:
+                write_line(SENT, what="cancelled", id=job["id"])
+        time.sleep(rng.uniform(0, 2 * PAUSE))
+
+
+def send_from_python(job: Job) -> bool:
+    """As any program does that has the store's URL."""
+    options = {name: job[name] for name in ("id", "max_retries", "priority", "delay") if name in job}
+    try:
+        pipe.enqueue_sync(job["type"], job["payload"], **options)
+    except StoreAwayError:
+        return False
+    return True
+
+
+class Caller:
+    """As any client of the HTTP API does."""
+
+    def __init__(self, url: str) -> None:
+        self._http = httpx.Client(base_url=url, timeout=PATIENCE)
+
+    def send(self, job: Job) -> bool:
+        answer = self._post("/enqueue", job)
+        assert answer is None or answer.status_code in (200, 202), answer.text
+        return answer is not None
+
+    def cancel(self, id: str) -> bool | None:
+        """Is it, or will it be? None if nobody has answered."""
+        answer = self._post(f"/jobs/{id}/cancel")
+        assert answer is None or answer.status_code in (200, 409), answer.text
+        return None if answer is None else answer.status_code == 200
+
+    def _post(self, path: str, job: Job | None = None) -> httpx.Response | None:
+        try:
+            answer = self._http.post(path, json=job)
+        except httpx.TransportError:
+            return None
+        return None if answer.status_code == 503 else answer
+
+
+def main(name: str, seed: str, url: str = "") -> None:
+    rng = random.Random(seed)
+    if url:
+        caller = Caller(url)
+        produce(name, rng, caller.send, caller.cancel)
+    else:
+        produce(name, rng, send_from_python, None)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,293 @@
+"""The checker of histories: it finds nothing in a good one, and names what is wrong with each of the bad ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .checker import RULES, Rule, check
+from .record import (
+    Bound,
+    Event,
+    Record,
+    Rhythm,
+    Run,
+    Sent,
+    StoredJob,
+    StoredRun,
+    load_runs,
+    load_sent,
+    write_line,
+)
+
+A, B = "host:1:aaaa", "host:2:bbbb"
+ORDER = "order"
+TICK = "beat@1970-01-01T00:01:41Z"
+NEXT_TICK = "beat@1970-01-01T00:01:42Z"
+
+
+def stored_run(
+    number: int = 1, worker: str = A, began_at: float = 10, ended_at: float = 12, **more: Any
+) -> StoredRun:
+    return StoredRun(number=number, worker=worker, began_at=began_at, ended_at=ended_at, **more)
+
+
+def run(
+    attempt: int = 1, worker: str = A, began_at: float = 10.1, ended_at: float = 11.9, **more: Any
+) -> Run:
+    return Run(
+        **{"id": ORDER, "how": "done", **more},
+        attempt=attempt,
+        worker=worker,
+        began_at=began_at,
+        ended_at=ended_at,
+    )
+
+
+LOST = stored_run(error="WorkerLost")
+SECOND = stored_run(2, B, 13, 15)
+JOB = StoredJob(
+    id=ORDER,
+    type="mail",
+    status="done",
+    attempts=2,
+    max_retries=3,
+    created_at=9,
+    result=[B, 2],
+    runs=(LOST, SECOND),
+)
+KILLED = replace(run(how="killed"), ended_at=None)
+STATUSES = ("queued", "running", "queued", "running", "done")
+GOOD = Record(
+    sent={ORDER: Sent(id=ORDER, type="mail", max_retries=3, not_before=9.5)},
+    accepted=frozenset({ORDER}),
+    cancelled=frozenset(),
+    runs=[KILLED, run(2, B, 13.1, 14.9)],
+    jobs={ORDER: JOB},
+    lease=2,
+    events=[Event(ORDER, status) for status in STATUSES],
+    bounds=[Bound(type="mail", interval=3, concurrency=1)],
+)
+"""A job whose first worker was lost, and whose second has done it."""
+
+
+def changed(**values: Any) -> Record:
+    """The good one, with another job in it."""
+    return replace(GOOD, jobs={ORDER: replace(JOB, **values)})
+
+
+def with_ticks(*ticks: StoredJob, next_at: float = 103) -> Record:
+    rhythm = Rhythm(name="beat", every=1, anchor_at=100, next_at=next_at)
+    return replace(
+        GOOD,
+        jobs={ORDER: JOB, **{tick.id: tick for tick in ticks}},
+        rhythm=rhythm,
+        runs=[*GOOD.runs, *map(tick_run, ticks)],
+    )
+
+
+def tick(id: str, created_at: float) -> StoredJob:
+    began = stored_run(1, A, created_at + 0.1, created_at + 0.2)
+    return StoredJob(
+        id=id,
+        type="beat",
+        status="done",
+        attempts=1,
+        max_retries=3,
+        created_at=created_at,
+        result=[A, 1],
+        runs=(began,),
+    )
+
+
+def tick_run(job: StoredJob) -> Run:
+    return run(id=job.id, began_at=job.created_at + 0.11, ended_at=job.created_at + 0.19)
+
+
+def another(id: str, began_at: float, ended_at: float, key: str = "") -> Record:
+    """The good one, and a second job of the same type beside it."""
+    job = replace(JOB, id=id, attempts=1, result=[B, 1], runs=(stored_run(1, B, began_at, ended_at),))
+    sent = Sent(id=id, type="mail", max_retries=3, key=key)
+    note = run(1, B, began_at + 0.1, ended_at - 0.1, id=id)
+    return replace(
+        GOOD,
+        sent={**GOOD.sent, id: sent},
+        accepted=GOOD.accepted | {id},
+        jobs={**GOOD.jobs, id: job},
+        runs=[*GOOD.runs, note],
+    )
+
+
+def test_good_history_has_no_violation() -> None:
+    assert check(GOOD) == []
+
+
+GOOD_ONES: dict[str, Record] = {
+    "a job that was sent and not accepted is there": replace(GOOD, accepted=frozenset()),
+    "a job that was sent and not accepted is not there": replace(
+        GOOD, sent={**GOOD.sent, "x": Sent(id="x", type="mail", max_retries=0)}
+    ),
+    "a stopped process has given a job back that went on for a moment": replace(
+        GOOD,
+        runs=[run(1, "host:3:cccc", 9.6, 9.9), *GOOD.runs],
+        stopped=frozenset({3}),
+    ),
+    "a run that was given back was broken off": replace(
+        GOOD, runs=[run(1, "host:3:cccc", 9.6, 10.3, how="broken off"), *GOOD.runs]
+    ),
+    "a worker that was lost goes on without a lease": replace(
+        GOOD, runs=[run(1, A, 10.1, 16), run(2, B, 13.1, 14.9)]
+    ),
+    "a worker that was held up before it began has lost its lease": replace(
+        GOOD, runs=[run(2, B, 13.1, 14.9), run(1, A, 14.5, 14.6)]
+    ),
+    "ticks follow each other": with_ticks(tick(TICK, 101), tick(NEXT_TICK, 102)),
+    "a tick was left out since the one before was late": with_ticks(tick(TICK, 102.5)),
+    "a tick came after the last look at the schedule": with_ticks(
+        tick(TICK, 101), tick(NEXT_TICK, 102), next_at=102
+    ),
+    "a cancelled job has never run": replace(
+        changed(status="cancelled", attempts=0, runs=(), result=None),
+        cancelled=frozenset({ORDER}),
+        runs=[],
+        events=[Event(ORDER, "queued"), Event(ORDER, "cancelled")],
+    ),
+    "jobs of two keys run at once": replace(
+        another("x", 10.5, 11.5, key="k"), bounds=[Bound(type="mail", concurrency=1, is_keyed=True)]
+    ),
+    "a burst is let through": replace(
+        another("x", 10.5, 11.5), bounds=[Bound(type="mail", interval=3, burst=2)]
+    ),
+}
+
+BAD_ONES: dict[str, tuple[str, Record]] = {
+    "an accepted job is not there": ("lost", replace(GOOD, jobs={})),
+    "a job has not ended": ("lost", changed(status="queued", attempts=1, runs=(LOST,), result=None)),
+    "nobody has sent a job": ("made up", replace(GOOD, sent={}, accepted=frozenset())),
+    "a job is not as it was sent": ("made up", changed(type="sms")),
+    "two runs succeeded": ("two outcomes", changed(runs=(stored_run(), SECOND))),
+    "it was told to have ended twice": (
+        "two outcomes",
+        replace(GOOD, events=[*GOOD.events, Event(ORDER, "failed")]),
+    ),
+    "it was told to be done and is failed": (
+        "two outcomes",
+        changed(
+            status="failed",
+            attempts=4,
+            result=None,
+            runs=tuple(stored_run(n, A, 10 * n, 10 * n + 2, error="WorkerLost") for n in range(1, 5)),
+        ),
+    ),
+    "it ran again after it was done": (
+        "transition",
+        replace(GOOD, events=[*GOOD.events, Event(ORDER, "running")]),
+    ),
+    "it is done without a run": ("outcome", changed(runs=(LOST,), attempts=1)),
+    "it is done, and no handler has done it": ("outcome", replace(GOOD, runs=[KILLED])),
+    "it is done, and its handler was broken off": (
+        "outcome",
+        replace(GOOD, runs=[KILLED, run(2, B, 13.1, 14.9, how="broken off")]),
+    ),
+    "the late one's result was taken": ("outcome", changed(result=[A, 1])),
+    "two leases overlap in the store": (
+        "overlapping leases",
+        changed(runs=(LOST, stored_run(2, B, 11.5, 15))),
+    ),
+    "a handler began while another had the lease": (
+        "overlapping leases",
+        replace(GOOD, runs=[KILLED, run(2, B, 11.5, 14.9)]),
+    ),
+    "a handler ran to its end that the store knows nothing of": (
+        "without a lease",
+        replace(GOOD, runs=[*GOOD.runs, run(2, "host:3:cccc", 13.2, 14.8)]),
+    ),
+    "a worker was given up before its lease was over": ("early rescue", replace(GOOD, lease=2.5)),
+    "there were more runs than allowed": ("attempts", changed(max_retries=0)),
+    "a run was not counted": ("attempts", changed(attempts=1)),
+    "a run left no trace": ("attempts", changed(runs=(SECOND,))),
+    "it failed with attempts left": ("attempts", changed(status="failed")),
+    "a handler saw an attempt beyond the last": (
+        "attempts",
+        replace(GOOD, runs=[*GOOD.runs, run(5, B, 20, 21)]),
+    ),
+    "it ran before its time": (
+        "early",
+        replace(GOOD, sent={ORDER: replace(GOOD.sent[ORDER], not_before=10.2)}),
+    ),
+    "a handler began before the store let it": (
+        "early",
+        replace(GOOD, runs=[KILLED, run(2, B, 12.9, 14.9)]),
+    ),
+    "it was told to be cancelled and is done": ("cancelled", replace(GOOD, cancelled=frozenset({ORDER}))),
+    "a tick was left out": ("ticks", with_ticks(tick(TICK, 101))),
+    "a tick was left out in the middle": (
+        "ticks",
+        with_ticks(tick(TICK, 101), tick("beat@1970-01-01T00:01:43Z", 103), next_at=104),
+    ),
+    "the first tick was left out": ("ticks", with_ticks(tick(NEXT_TICK, 102))),
+    "there was no tick at all": ("ticks", with_ticks()),
+    "a tick has two jobs": (
+        "ticks",
+        with_ticks(tick(TICK, 101), tick("beat@1970-01-01T00:01:41.000500Z", 101), tick(NEXT_TICK, 102)),
+    ),
+    "a job is that of no tick": (
+        "ticks",
+        with_ticks(tick(TICK, 101), tick(NEXT_TICK, 102), tick("beat@1970-01-01T00:01:42.300000Z", 102.3)),
+    ),
+    "two jobs started too soon after each other": ("rate", another("x", 15.5, 16)),
+    "a burst was too large": (
+        "rate",
+        replace(another("x", 10.5, 11.5), bounds=[Bound(type="mail", interval=10, burst=2)]),
+    ),
+    "two ran at once where one may": ("concurrency", another("x", 14, 16)),
+    "two of one key ran at once": (
+        "concurrency",
+        replace(another("x", 14, 16), bounds=[Bound(type="mail", concurrency=1, is_keyed=True)]),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GOOD_ONES)
+def test_what_is_allowed_is_no_violation(name: str) -> None:
+    record = GOOD_ONES[name]
+    limits = record.bounds if "key" in name or "burst" in name else []
+    assert check(replace(record, bounds=limits)) == []
+
+
+@pytest.mark.parametrize("name", BAD_ONES)
+def test_bad_history_is_rejected_by_name(name: str) -> None:
+    rule, record = BAD_ONES[name]
+    found = check(record)
+    assert rule in {violation.rule for violation in found}, found
+    assert all(str(violation).startswith(violation.rule) for violation in found)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_every_rule_rejects_something(rule: Rule) -> None:
+    assert any(list(rule(record)) for _, record in BAD_ONES.values())
+
+
+def test_what_was_written_is_read_again(tmp_path: Path) -> None:
+    for what, at in (("begin", 1.0), ("done", 2.0)):
+        write_line(tmp_path / "notes", what=what, id="a", attempt=1, worker=A, at=at)
+    write_line(tmp_path / "notes", what="begin", id="b", attempt=1, worker=A, at=1.5)
+    assert load_runs(tmp_path) == [
+        Run(id="a", attempt=1, worker=A, began_at=1, ended_at=2, how="done"),
+        Run(id="b", attempt=1, worker=A, began_at=1.5),
+    ]
+    write_line(tmp_path / "sent", what="sent", id="a", type="mail", max_retries=3, not_before=1.0, key="")
+    write_line(tmp_path / "sent", what="accepted", id="a")
+    write_line(tmp_path / "sent", what="cancelled", id="a")
+    sent = {"a": Sent(id="a", type="mail", max_retries=3, not_before=1)}
+    assert load_sent(tmp_path) == (sent, frozenset({"a"}), frozenset({"a"}))
+
+
+def test_line_that_was_cut_off_is_not_there(tmp_path: Path) -> None:
+    write_line(tmp_path / "sent", what="accepted", id="a")
+    with (tmp_path / "sent").open("a") as file:
+        file.write('{"what": "accepted", "id"')
+    assert load_sent(tmp_path)[1] == {"a"}
