@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format bench screenshots clean
+.PHONY: help run test lint format bench screenshots simulate mutations clean
 
 help: ## List the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -39,6 +39,9 @@ screenshots: $(VENV)/.ready ## Make the pictures of the dashboard anew (needs ch
 
 simulate: $(VENV)/.ready ## Simulate processes under faults (SECONDS=60, SEED=n for one life, STORE=memory)
 	$(BIN)/python -m tests.simulation --seconds $(or $(SECONDS),60) --store $(or $(STORE),memory) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+mutations: $(VENV)/.ready ## Take out what the promises rest on, and see the tests fail (ONLY=memory for some)
+	$(BIN)/python -m tests.mutations --only "$(ONLY)"
 
 clean: ## Remove what the targets made
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

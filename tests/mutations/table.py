@@ -1,0 +1,127 @@
+"""The mutations: what is taken out of the source, and the tests that must fail without it.
+
+The text to be replaced must be there exactly once: code that moves takes its mutation along.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+_STORES = "src/jobpipe/stores"
+_RUNNER = "src/jobpipe/runner.py"
+_MEMORY = "tests/jobpipe/test_memory_store.py::TestMemoryStore"
+_SQLITE = "tests/jobpipe/test_sqlite_store.py::TestSqliteStore"
+_RUNS = "tests/jobpipe/test_runner.py"
+
+
+class Mutation(NamedTuple):
+    """One thing less."""
+
+    name: str
+    path: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+    """Each of them must fail."""
+
+
+MUTATIONS = (
+    Mutation(
+        "memory: no fence on settle",
+        f"{_STORES}/memory/store.py",
+        "        record = self._held(lease)\n        if record is None:\n            known =",
+        "        record = self._ledger.running.get(lease.id)\n        if record is None:\n            known =",
+        (
+            f"{_MEMORY}::test_same_worker_with_its_old_lease_is_refused_too",
+            f"{_MEMORY}::test_old_settlement_is_refused_while_the_next_run_is_under_way",
+            "tests/simulation/test_lives.py::test_no_life_breaks_a_promise[0]",
+        ),
+    ),
+    Mutation(
+        "sqlite: no fence on settle",
+        f"{_STORES}/sqlite/sql/settle.sql",
+        "WHERE jobs.id = told.id AND jobs.token = told.token AND jobs.status = 'running'",
+        "WHERE jobs.id = told.id AND jobs.status = 'running'",
+        (
+            f"{_SQLITE}::test_same_worker_with_its_old_lease_is_refused_too",
+            f"{_SQLITE}::test_old_settlement_is_refused_while_the_next_run_is_under_way",
+        ),
+    ),
+    Mutation(
+        "memory: a claim does not count the attempt",
+        f"{_STORES}/memory/store.py",
+        "        record.attempts += 1\n        record.runs += 1\n",
+        "        record.runs += 1\n",
+        (
+            f"{_MEMORY}::test_lost_worker_costs_the_attempt",
+            f"{_MEMORY}::test_poison_job_fails_at_its_last_attempt",
+        ),
+    ),
+    Mutation(
+        "sqlite: a claim does not count the attempt",
+        f"{_STORES}/sqlite/sql/claim.sql",
+        "attempts = attempts + 1, runs = runs + 1",
+        "runs = runs + 1",
+        (
+            f"{_SQLITE}::test_lost_worker_costs_the_attempt",
+            f"{_SQLITE}::test_poison_job_fails_at_its_last_attempt",
+        ),
+    ),
+    Mutation(
+        "memory: a rescue does not look at the lease",
+        f"{_STORES}/memory/store.py",
+        "lost = [record for record in self._ledger.running.values() if record.lease_until <= now]",
+        "lost = list(self._ledger.running.values())",
+        (
+            f"{_MEMORY}::test_live_lease_is_not_rescued",
+            f"{_MEMORY}::test_only_the_lease_that_was_extended_lives_on",
+        ),
+    ),
+    Mutation(
+        "sqlite: a rescue does not look at the lease again",
+        f"{_STORES}/sqlite/store.py",
+        'cursor.execute(sql("expired"), (now, limit)).fetchall()',
+        'cursor.execute(sql("expired"), (1e12, limit)).fetchall()',
+        (f"{_SQLITE}::test_only_the_lease_that_was_extended_lives_on",),
+    ),
+    Mutation(
+        "memory: a tick fires as often as it is asked for",
+        f"{_STORES}/memory/store.py",
+        "if entry is None or entry.next_at != tick_at:",
+        "if entry is None:",
+        (f"{_MEMORY}::test_tick_fires_once", f"{_MEMORY}::test_tick_from_all_sides_is_one_job"),
+    ),
+    Mutation(
+        "sqlite: a tick fires as often as it is asked for",
+        f"{_STORES}/sqlite/sql/is_next_tick.sql",
+        "AND next_at = ?",
+        "AND ? IS NOT NULL",
+        (f"{_SQLITE}::test_tick_fires_once", f"{_SQLITE}::test_tick_from_all_sides_is_one_job"),
+    ),
+    Mutation(
+        "runner: a stop gives nothing back that has begun",
+        _RUNNER,
+        "            await self._give_back(late, also_begun=True)\n",
+        "",
+        (
+            f"{_RUNS}::test_a_graceful_stop_gives_long_jobs_back_with_their_attempt_and_they_run_later[memory]",
+            f"{_RUNS}::test_a_graceful_stop_gives_long_jobs_back_with_their_attempt_and_they_run_later[sqlite]",
+        ),
+    ),
+    Mutation(
+        "runner: no look without a wake-up",
+        _RUNNER,
+        "            pause = POLL * random.uniform(0.75, 1.0)  # noqa: S311\n",
+        "            pause = 1e6\n",
+        ("tests/simulation/test_lives.py::test_no_life_breaks_a_promise[0]",),
+    ),
+    Mutation(
+        "runner: leases are unknown until the event loop hears of them",
+        _RUNNER,
+        "        return [*self._held, *self._arriving]\n",
+        "        return list(self._held)\n",
+        (
+            "tests/jobpipe/test_lease.py::test_a_job_that_is_claimed_while_a_handler_blocks_the_event_loop_keeps_its_lease",
+        ),
+    ),
+)
