@@ -63,7 +63,10 @@ class Choice:
         if self._opens_at:
             self._ask("close_gates", **_names(self._opens_at), opens_at=list(self._opens_at.values()))
         self._look_again()
-        paces = {name: gate.next_at for name, gate in self._gates.items() if gate.limit.interval}
+
+    def keep_pace(self, late: float) -> None:
+        """Note when the next may start, as all that were let in start so much later than it was chosen."""
+        paces = {name: gate.next_at + late for name, gate in self._gates.items() if gate.limit.interval}
         if paces and self.held:
             self._ask("keep_pace", **_names(paces), next_at=list(paces.values()))
 

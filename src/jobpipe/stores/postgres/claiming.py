@@ -82,9 +82,15 @@ class Claimer:
                 "gates": [gate for gate, _ in held],
                 "starts_in": [starts_in for _, starts_in in held],
             }
-            rows = ask("claim_chosen", **order._asdict(), **chosen, token=token).rows if choice.seqs else []
+            rows = (
+                ask("claim_chosen", **order._asdict(), **chosen, token=token, told=told).rows
+                if choice.seqs
+                else []
+            )
+            claims = claims_of(rows, order.worker, token)
+            choice.keep_pace(max((each.started_at - each.starts_in - now for each in claims), default=0.0))
             due_in = ask("due", types=order.types).rows[0][0]
-        return Haul(claims_of(rows, order.worker, token), _soonest(due_in, choice.due_in))
+        return Haul(claims, _soonest(due_in, choice.due_in))
 
 
 def _soonest(*seconds: float | None) -> float | None:

@@ -1,4 +1,5 @@
--- Those that a choice found, as far as nobody else has taken them meanwhile.
+-- Those that a choice found, as far as nobody else has taken them meanwhile. Why the time of now, not that of the choice:
+-- a slow network must shorten no lease, and what became ready during the choice did not begin before it.
 WITH chosen AS MATERIALIZED (
     SELECT jobs.seq, told.gate, told.starts_in
     FROM unnest(%(seqs)s::bigint[], %(gates)s::text[], %(starts_in)s::float8[]) AS told (seq, gate, starts_in)
@@ -10,7 +11,7 @@ WITH chosen AS MATERIALIZED (
         status = 'running', attempts = attempts + 1, runs = runs + 1, started_at = now + chosen.starts_in,
         progress = NULL, worker = %(worker)s, token = %(token)s, lease_until = now + %(lease)s::float8,
         is_cancelling = false, gate = chosen.gate
-    FROM chosen, jobpipe.now(%(now)s) AS now WHERE jobs.seq = chosen.seq
+    FROM chosen, jobpipe.now(%(told)s) AS now WHERE jobs.seq = chosen.seq
     RETURNING
         -priority AS rank, run_at, jobs.seq, id, type, queue, attempts, max_retries, deadline, created_at,
         started_at, payload::text AS payload, key, chosen.starts_in
