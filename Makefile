@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format bench screenshots simulate mutations clean
+.PHONY: help run test lint format bench screenshots simulate mutations histories soak clean
 
 help: ## List the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -42,6 +42,12 @@ simulate: $(VENV)/.ready ## Simulate processes under faults (SECONDS=60, SEED=n 
 
 mutations: $(VENV)/.ready ## Take out what the promises rest on, and see the tests fail (ONLY=memory for some)
 	$(BIN)/python -m tests.mutations --only "$(ONLY)"
+
+histories: $(VENV)/.ready ## Real programs under random faults, and a checker (SECONDS=60 a store, STORE=name, SEED=n)
+	$(BIN)/python -m tests.histories --seconds $(or $(SECONDS),60) $(if $(STORE),--store $(STORE)) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+soak: $(VENV)/.ready ## Load and restarts, and nothing grows (MINUTES=10 a store, STORE=name, SENDS=10000000, SEED=n)
+	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),10) $(if $(STORE),--store $(STORE)) $(if $(SENDS),--sends $(SENDS)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 clean: ## Remove what the targets made
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
