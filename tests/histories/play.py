@@ -24,6 +24,7 @@ from jobpipe.stores.base import Filter, ScheduleEntry, Store
 from ..faults.programs import Program, Start, eventually, jobpipe
 from ..servers_redis import free_port
 from .app import BEAT, BEAT_EVERY, BOUNDS, LEASE
+from .checker import pid_of
 from .record import Event, Record, Rhythm, StoredJob, StoredRun, load_runs, load_sent, write_line
 from .stages import STAGES, Fault, Stage
 
@@ -107,6 +108,7 @@ class Troupe:
             "SIGTERM": self._stop,
             "SIGSTOP past the lease": self._freeze,
             "SIGSTOP within the lease": self._doze,
+            "SIGSTOP until another runs the job": self._freeze_until_replaced,
             "kill -9 of a producer": self._kill_producer,
         }
 
@@ -136,6 +138,21 @@ class Troupe:
 
     def _freeze(self, rng: random.Random) -> None:
         self._pause(self._child(rng), LEASE * rng.uniform(1.2, 2.5))
+
+    def _freeze_until_replaced(self, rng: random.Random) -> None:
+        """It wakes up in the middle of another's run, with an outcome of its own."""
+        pids = {pid for program in self._programs.values() for pid in program.children()}
+        busy = [run for run in load_runs(self._folder) if run.ended_at is None and pid_of(run.worker) in pids]
+        if busy:
+            run = rng.choice(busy[-5:])
+            pid = pid_of(run.worker)
+            self._signal(pid, signal.SIGSTOP)
+            with suppress(AssertionError):  # it may have been its last attempt
+                eventually(lambda: self._is_begun(run.id, run.attempt + 1), limit=3 * LEASE)
+            self._signal(pid, signal.SIGCONT)
+
+    def _is_begun(self, id: str, attempt: int) -> bool:
+        return any((run.id, run.attempt) == (id, attempt) for run in load_runs(self._folder))
 
     def _doze(self, rng: random.Random) -> None:
         self._pause(self._child(rng), LEASE * rng.uniform(0.1, 0.9))

@@ -33,7 +33,7 @@ def made_up_job(rng: random.Random, id: str) -> Job:
     """One of all the kinds there are."""
     type = rng.choice(["quick"] * 4 + ["slow"] * 3 + ["thread", "flaky", "paced", "bursty", "few", "alone"])
     payloads: dict[str, Callable[[], Any]] = {
-        "slow": lambda: round(rng.uniform(0.1, 1.0), 2),
+        "slow": lambda: round(rng.uniform(0.1, 2.0), 2),
         "thread": lambda: round(rng.uniform(0, 0.1), 2),
         "flaky": lambda: rng.randrange(5),
         "few": lambda: round(rng.uniform(0.02, 0.2), 2),
