@@ -60,6 +60,7 @@ class Life:
         self._stage = Stage(self._chance, is_blocking=self.weather.block > 0)
         self._programs = programs[: self._chance.randint(1, len(programs))]
         self._is_storm = True
+        self._is_ending = False
         self._up: list[Process] = []
         self._all: list[Process] = []
         self._accepted: set[str] = set()
@@ -132,6 +133,8 @@ class Life:
 
     def _start_again(self, place: int) -> None:
         before = self._up[place]
+        if self._is_ending:
+            return
         if not before.is_up:
             self._up[place] = self._start(place)
         elif before.is_stopping:
@@ -265,6 +268,7 @@ class Life:
         witness.check_store()
 
     def _stop_all(self) -> None:
+        self._is_ending = True
         for _, process in self._living():
             process.stop()
         if not self._run(lambda: not self._living(), GRACE + 5.0):
