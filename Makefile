@@ -15,7 +15,13 @@ $(VENV)/.ready: pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[service]' --group dev
 	@touch $@
 
-run: $(VENV)/.ready ## Start the job service on http://localhost:8080
+$(VENV)/.service: pyproject.toml
+	@echo "setting up $(VENV), which takes half a minute …" >&2
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[service,postgres,redis]'
+	@touch $@
+
+run: $(VENV)/.service ## Start the job service on http://localhost:8080
 	$(BIN)/jobpipe serve $(ARGS)
 
 test: $(VENV)/.ready ## Run the tests (ARGS="-k name" to choose)

@@ -25,7 +25,7 @@ from .feed import Feed
 from .handler import Defaults, JobType, TypeOptions, takes_payload, terms_of
 from .ids import check_id, check_name, new_id
 from .job import DEFAULT_QUEUE, DEFAULT_RETRIES, FINISHED, Job, JobStatus, Move, sources
-from .limits import LimitInfo, limit_infos
+from .limits import LimitInfo, look_at_limits
 from .pace import Pace
 from .request import JobOptions, JobRequest, check, convert, read, read_many
 from .schedule import seconds_of
@@ -396,11 +396,8 @@ class Jobpipe:
 
     async def limits(self) -> list[LimitInfo]:
         """The limits of the types that workers know, how far they are used up, and which types are cooling."""
-        workers, found, counts = await self.courier.call(
-            lambda: (self.store.workers(), self.store.limits(), self.store.counts())
-        )
         own = [job_type.limit for job_type in self.types.values() if job_type.limit is not None]
-        return limit_infos([limit for worker in workers for limit in worker.limits] + own, found, counts)
+        return await self.courier.call(look_at_limits, self.store, own)
 
     async def workers(self) -> list[WorkerInfo]:
         """The processes that run jobs."""

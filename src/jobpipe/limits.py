@@ -13,10 +13,19 @@ from rate_envelope_queue import BadFieldsError, Rate, RateLimited
 
 from .errors import BadInputError
 from .job import instant
-from .stores.base import Counts
+from .stores.base import Counts, Store
 from .stores.limits import Limit, Limits
 
-__all__ = ["LimitInfo", "Rate", "RateLimited", "key_of", "limit_infos", "limit_of", "rate_text"]
+__all__ = [
+    "LimitInfo",
+    "Rate",
+    "RateLimited",
+    "key_of",
+    "limit_infos",
+    "limit_of",
+    "look_at_limits",
+    "rate_text",
+]
 
 LONGEST_KEY = 200
 _UNITS = ((1.0, "s"), (60.0, "min"), (3_600.0, "h"), (86_400.0, "d"))
@@ -61,8 +70,8 @@ def key_of(key: Callable[[Any], Any], argument: Any) -> str:
     if not isinstance(text, str) or not 1 <= len(text) <= LONGEST_KEY or not _is_storable(text):
         raise BadInputError(
             "payload",
-            f"has the key {found!r:.100} for the limits of its type: it must be a whole number or a text of 1 to "
-            f"{LONGEST_KEY} characters",
+            f"has a {found.__class__.__name__} as its key for the limits of its type that is none: it must be a whole "
+            f"number or a text of 1 to {LONGEST_KEY} characters",
         )
     return text
 
@@ -93,6 +102,20 @@ class LimitInfo(Struct, frozen=True, kw_only=True):
     """How many jobs of the type are queued; None for a key."""
     cools_until: datetime | None = None
     """Until then the type starts nothing at all: a handler has met a limit of somebody else's."""
+
+
+def look_at_limits(store: Store, own: Iterable[Limit]) -> list[LimitInfo]:
+    """The limits of the types that workers know, and of one's own; of keys in use the first hundred."""
+    limits = {limit.type: limit for worker in store.workers() for limit in worker.limits}
+    limits |= {limit.type: limit for limit in own}
+    found = store.limits()
+    seen = {(gate.type, gate.key) for gate in found.gates}
+    # Why apart: so many keys of one type may be in use that the gate of another was left off.
+    left_off = [
+        limit.type for limit in limits.values() if not limit.is_keyed and (limit.type, "") not in seen
+    ]
+    more = [gate for type in left_off for gate in store.limits(type, "").gates]
+    return limit_infos(limits.values(), Limits(found.now, found.gates + more, found.cooling), store.counts())
 
 
 def limit_infos(limits: Iterable[Limit], found: Limits, counts: Counts) -> list[LimitInfo]:

@@ -9,13 +9,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from uuid import uuid4
 
 from .errors import StoreRefusedError
 from .job import WAITING, JobStatus
-from .stores.base import Store
+from .stores.base import Store, WorkerInfo
 
 _BATCH = 1_000
 _LOOK_EVERY = 0.25
+_PROBED_FOR = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +41,9 @@ def promote(
 
     StoreRefusedError if the source is in use, if it is the target itself, or if not everything was moved.
     """
-    if source.url == target.url:
-        raise StoreRefusedError(f"the source and the target are the same store, {source.url}")
     target.check()
+    if _is_same(source, target):
+        raise StoreRefusedError(f"the source and the target are the same store, {target.url}")
     _come_to_rest(source, wait_for)
     for queue in sorted(source.counts().paused):
         target.pause(queue)
@@ -54,6 +56,16 @@ def promote(
             "or steered them meanwhile; stop that, and promote again"
         )
     return moved
+
+
+def _is_same(source: Store, target: Store) -> bool:
+    """Does what is put into one appear in the other? Why not by their URLs: a store has many."""
+    probe = WorkerInfo(name=f"promote:{uuid4()}", types=(), slots=0, running=(), started_at=0.0)
+    target.beat(probe, _PROBED_FOR)
+    try:
+        return any(worker.name == probe.name for worker in source.workers())
+    finally:
+        target.beat(probe, 0)
 
 
 def _move_jobs(source: Store, target: Store, report: Callable[[Moved], None]) -> Moved:

@@ -53,6 +53,8 @@ _MOST_AHEAD = 250
 """Jobs claimed beyond the places there are, at the most."""
 _SECONDS_AHEAD = 0.05
 """So much work may wait here for a place: enough to never run dry, too little to be missed elsewhere."""
+_TURNOVER = 0.01
+"""Seconds since the last job ended in which another place is likely to be free soon."""
 _TOO_LONG_AHEAD = 0.5
 """Seconds after which a job that still waits here is given back."""
 _FIRST = 10_000
@@ -115,6 +117,9 @@ class Runner:
         self._meters = meters
         self._types = sorted(pipe.types)
         self._limits = [job_type.limit for job_type in pipe.types.values() if job_type.limit is not None]
+        rated = {limit.type for limit in self._limits if limit.interval}
+        self._unrated = [type for type in self._types if type not in rated]
+        self._ended_at = 0.0
         self._lease = pipe.settings.lease
         self._began_at = time.time()
         self._lock = threading.Lock()  # of the flags of a run: handlers in threads begin on their own
@@ -246,9 +251,14 @@ class Runner:
 
     def _claim(self, room: int) -> Haul:
         """In the courier's thread. Why noted there: a handler may block the loop, and leases are kept all the same."""
-        haul = self._store.claim(self.name, self._types, room, self._lease, self._limits)
+        types = self._types if self._has_places() else self._unrated
+        haul = self._store.claim(self.name, types, room, self._lease, self._limits)
         self._arriving = [claim.lease for claim in haul.claims]
         return haul
+
+    def _has_places(self) -> bool:
+        """Is one free, or have they been changing hands just now? A job whose time to start has come must not wait."""
+        return self._unended < self.slots or time.perf_counter() - self._ended_at < _TURNOVER
 
     def _room(self) -> int:
         """How many jobs to claim now: 0 while there is enough to do."""
@@ -407,6 +417,7 @@ class Runner:
         self._run_seconds = seconds if self._run_seconds is None else 0.9 * self._run_seconds + 0.1 * seconds
         self._meters.run_seconds[run.claim.type].observe(seconds)
         self._unended -= 1
+        self._ended_at = time.perf_counter()
         self._recorder.add(Settlement(run.claim.lease, outcome))
         if not self._nudged.is_set():
             self._nudged.set()

@@ -115,7 +115,7 @@ class Settings:
         DEFAULT_STORE,
         "JOBPIPE_STORE",
         _text,
-        "where the jobs are: sqlite:///path, postgresql://… or memory://",
+        "where the jobs are: sqlite:///path, postgresql://…, redis://… or memory://",
         secret=True,
     )
     host: str = _setting("127.0.0.1", "JOBPIPE_HOST", _text, "address to listen on")

@@ -89,6 +89,36 @@ def test_starts_are_evenly_paced(pipe: Jobpipe) -> None:
     assert starts[-1] - starts[0] > 7 * 0.04 - 0.02
 
 
+def test_jobs_do_not_bunch_up_behind_places_that_are_busy(pipe: Jobpipe) -> None:
+    """They are claimed when there is a place for them, and not while the places are taken."""
+    starts: list[float] = []
+    gate = Gate()
+
+    @pipe.job("paced", rate="20/s")
+    async def paced() -> None:
+        starts.append(time.monotonic())
+
+    @pipe.job("busy")
+    async def busy() -> None:
+        await gate.pass_through()
+
+    async def scenario() -> None:
+        async with pipe, pipe.running(workers=1):
+            for n in range(30):  # so that it expects short jobs, and claims ahead
+                await finished(pipe, (await pipe.enqueue("echo", n)).id)
+            await busy.enqueue()
+            await gate.began.wait()
+            await asyncio.sleep(0.05)  # by now it is not a short one
+            receipts = [await paced.enqueue() for _ in range(6)]
+            await asyncio.sleep(0.3)
+            gate.go.set()
+            for receipt in receipts:
+                await finished(pipe, receipt.id)
+
+    run(scenario())
+    assert starts[-1] - starts[0] > 5 * 0.05 - 0.02
+
+
 def test_burst_starts_at_once(pipe: Jobpipe) -> None:
     began: list[int] = []
 

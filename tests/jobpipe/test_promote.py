@@ -116,9 +116,16 @@ def test_a_conflict_moves_nothing_of_its_batch_and_is_named(source: MemoryStore,
     assert page_ids(target) == ["j1"]
 
 
-def test_a_store_cannot_be_moved_to_itself(tmp_path: Path) -> None:
+@pytest.mark.parametrize("spelling", ["a.db", "../{folder}/a.db", "link.db"])
+def test_a_store_cannot_be_moved_to_itself_however_it_is_spelled(tmp_path: Path, spelling: str) -> None:
+    source = SqliteStore(tmp_path / "a.db")
+    source.migrate()
+    put(source, new_job("a"))
+    (tmp_path / "link.db").symlink_to("a.db")
     with pytest.raises(StoreRefusedError, match="same store"):
-        promote(SqliteStore(tmp_path / "a.db"), SqliteStore(tmp_path / "a.db"))
+        promote(source, SqliteStore(tmp_path / spelling.format(folder=tmp_path.name)))
+    assert tally(source) == {JobStatus.QUEUED: 1}
+    assert source.workers() == []
 
 
 def test_jobs_of_lost_workers_are_waited_for_and_moved(target: SqliteStore) -> None:

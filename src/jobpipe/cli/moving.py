@@ -32,7 +32,10 @@ def promote(
     from ..promote import promote as move
     from ..stores import open_store
     from .tables import print_json
+    from .target import check_url
 
+    check_url("SOURCE", source, may_make=False)
+    check_url("TARGET", target, may_make=True)
     reached: list[Moved] = []
     with ExitStack() as stack:
         old, new = (stack.enter_context(closing(open_store(url))) for url in (source, target))

@@ -59,6 +59,14 @@ def open_target(flags: Mapping[str, Any], *, may_make: bool = False) -> Target:
     )
 
 
+def check_url(name: str, url: str, *, may_make: bool) -> None:
+    """SettingsError for a store that nobody else could see, or that is not there and must be."""
+    if url.startswith("memory:"):
+        raise SettingsError(name, "must be a store that others can see: memory:// is in one process only")
+    if not may_make and url.startswith(_FILE) and not Path(url.removeprefix(_FILE)).exists():
+        raise SettingsError(name, f"must name a store that is there, got {url!r}")
+
+
 class Target(ABC):
     """Jobs, wherever they are; within `with`, and from one thread."""
 
@@ -191,14 +199,7 @@ class StoreTarget(Target):
         self._pipe = Jobpipe()
         self._pipe.configure(store=store, **settings)
         url = self._pipe.settings.store
-        if url.startswith("memory:"):
-            raise SettingsError(
-                "JOBPIPE_STORE", "must be a store that others can see: memory:// is in one process only"
-            )
-        if not may_make and url.startswith(_FILE) and not Path(url.removeprefix(_FILE)).exists():
-            raise SettingsError(
-                "JOBPIPE_STORE", f"must name a store that is there, got {url!r}: set it, or give --store"
-            )
+        check_url("JOBPIPE_STORE", url, may_make=may_make)
         self._loop = asyncio.Runner()
 
     def __enter__(self) -> Self:

@@ -258,6 +258,31 @@ class Limiting:
         assert "b" in ids(take(store, 10, limits=limits))
         assert store.limits().cooling == {}
 
+    def test_nothing_is_worth_asking_for_while_a_type_cools(self, store: Store) -> None:
+        put_some(store, 3, key="a")
+        (claim,) = take(store, 1, limits=ONE_EACH)
+        assert take(store, 10, limits=ONE_EACH) == []
+        finish(store, claim, Move.SNOOZE, delay=100, cools=100)
+        haul = store.claim("w1", ["work"], 10, 60, ONE_EACH)
+        assert haul.claims == []
+        assert haul.due_in is not None
+        assert haul.due_in > 50
+
+    def test_cancelled_job_at_the_head_of_a_gate_strands_nothing(self, store: Store) -> None:
+        put(
+            store,
+            new_job("j0", key="a"),
+            new_job("j1", key="a"),
+            new_job("j2", key="a"),
+            new_job("o", type="other", priority=9),
+        )
+        (claim,) = take(store, 1, limits=ONE_EACH)
+        assert take(store, 10, limits=ONE_EACH) == []
+        finish(store, claim)
+        assert ids(store.claim("w1", ["work", "other"], 1, 60, ONE_EACH).claims) == ["o"]
+        store.cancel(["j1"])
+        assert ids(take(store, 10, limits=ONE_EACH)) == ["j2"]
+
     def test_longest_cooling_counts(self, store: Store, harness: StoreHarness) -> None:
         put_some(store, 3)
         first, second = take(store, 2)

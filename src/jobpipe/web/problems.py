@@ -101,7 +101,7 @@ class _Kind(NamedTuple):
     """What to say in place of the error's own words, which are for the log only."""
 
 
-_AWAY = "the store cannot be reached, or cannot write, for now; nothing was done: try again later"
+_AWAY = "the store cannot be reached, or cannot write, for now. Whether it was done is not known where its answer was lost: send it again, with the same id"
 _UNEXPECTED = _Kind(
     500, "internal", "Internal error", "something went wrong on this side; the log of the service says what"
 )

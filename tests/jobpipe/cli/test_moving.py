@@ -85,10 +85,13 @@ def test_a_source_that_is_worked_on_is_refused(many: int, start: Start) -> None:
     [
         ((OLD, OLD), "the same store"),
         ((OLD, "nowhere://x"), "nowhere"),
-        (("sqlite:///missing/x.db", NEW), "missing"),
+        ((OLD, "sqlite:///missing/x.db"), "missing"),
+        (("sqlite:///missing.db", NEW), "missing.db"),
+        ((OLD, "memory://"), "memory://"),
     ],
 )
 def test_what_cannot_be_moved_is_one_line(urls: tuple[str, str], words: str) -> None:
+    call("migrate", "--store", OLD)
     called = call_process("promote", *urls)
     assert called.returncode in (1, 2)
     assert words in called.stderr

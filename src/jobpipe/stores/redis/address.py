@@ -15,6 +15,7 @@ from msgspec import Struct
 from redis.connection import Connection, SSLConnection, UnixDomainSocketConnection
 from redis.exceptions import RedisError
 
+from ... import masking
 from ...errors import SettingsError
 
 PREFIX = "jobpipe"
@@ -138,4 +139,5 @@ def masked(url: str) -> str:
 
 
 def _wrong(url: str, problem: str) -> SettingsError:
-    return SettingsError("JOBPIPE_STORE", f"{problem}, got {masked(url)!r}")
+    # Why the stricter one: what is wrong with the URL may be what hides its password.
+    return SettingsError("JOBPIPE_STORE", f"{problem}, got {masking.masked(url)!r}")

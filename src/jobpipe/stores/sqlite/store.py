@@ -245,7 +245,7 @@ class SqliteStore:
     def _due_in(self, cursor: sqlite3.Cursor, names: str, sooner: float | None = None) -> float | None:
         """Seconds until the next scheduled job, or the next gate of these types before which jobs are parked."""
         (due_at,) = cursor.execute(sql("next_due")).fetchone()
-        (opens_at,) = cursor.execute(sql("next_opening"), (names,)).fetchone()
+        (opens_at,) = cursor.execute(sql("next_opening"), (names, self._clock())).fetchone()
         found = [max(at - self._clock(), 0.0) for at in (due_at, opens_at) if at is not None]
         return min(found if sooner is None else [*found, sooner], default=None)
 
