@@ -224,6 +224,7 @@ def _tick_number(rhythm: Rhythm, job: StoredJob) -> int | None:
 
 def limits_are_kept(record: Record) -> Iterator[Violation]:
     """By the store's history: no start too soon, and never too many at once."""
+    noted = _by_id(record.runs)
     for bound in record.bounds:
         groups: dict[str, list[StoredJob]] = defaultdict(list)
         for job in record.jobs.values():
@@ -236,9 +237,8 @@ def limits_are_kept(record: Record) -> Iterator[Violation]:
             yield from _concurrency(
                 bound, name, [(run.began_at, run.ended_at) for job in jobs for run in job.runs]
             )
-            seen = [
-                span for run in record.runs if (span := _span(run, record)) and run.id in {j.id for j in jobs}
-            ]
+            spans = (_span(run, job) for job in jobs for run in noted.get(job.id, ()))
+            seen = [span for span in spans if span is not None]
             yield from _concurrency(bound, f"{name}, as seen by handlers", seen)
 
 
@@ -264,9 +264,9 @@ def _concurrency(bound: Bound, name: str, spans: Sequence[tuple[float, float]]) 
             return
 
 
-def _span(run: Run, record: Record) -> tuple[float, float] | None:
+def _span(run: Run, job: StoredJob) -> tuple[float, float] | None:
     """From when to when a handler ran while it had the lease for sure; nothing if nobody knows."""
-    kept = _stored(record.jobs.get(run.id)).get((run.attempt, run.worker))
+    kept = _stored(job).get((run.attempt, run.worker))
     if kept is None:
         return None
     ended_at = kept.ended_at if run.ended_at is None else min(run.ended_at, kept.ended_at)

@@ -31,7 +31,7 @@ from .stages import STAGES, Fault, Stage
 ROOT = Path(__file__).parents[2]
 APP = "tests.histories.app:pipe"
 _LOOK_EVERY = 0.02
-_DRAIN = 45.0
+_DRAIN = 90.0
 """Seconds that all jobs have to end after the last fault."""
 
 

@@ -17,7 +17,7 @@ _WARM_UP = 0.4
 """The part of all readings that comes before the first that counts."""
 _STRETCH = 1 / 3
 """The part of those that count, at their beginning and at their end, which are compared."""
-_FEWEST = 9
+_FEWEST = 6
 """Readings that count, at least, for a word about them."""
 
 

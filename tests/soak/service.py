@@ -28,7 +28,7 @@ KEEP = 3.0
 """Seconds that finished jobs are kept."""
 BATCH, EVERY = 20, 0.2
 """Jobs put in at once, and seconds between."""
-LOOK_EVERY = 0.5
+LOOK_EVERY = 0.25
 SAY_EVERY = 10.0
 _PATIENCE = 30.0
 _MOST_WAL = 80 * MIB
