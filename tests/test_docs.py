@@ -319,6 +319,19 @@ def test_http_reference_has_every_field() -> None:
     } - shown == set()
 
 
+def test_every_test_that_holds_a_promise_is_there() -> None:
+    """And every target of make that the page names."""
+    text = (SERVICE / "promises.md").read_text(encoding="utf-8")
+    folders = (ROOT / "tests", ROOT / "src" / "jobpipe" / "testing")
+    code = "\n".join(path.read_text(encoding="utf-8") for folder in folders for path in folder.rglob("*.py"))
+    named = set(re.findall(r"`(test_\w+)`", text))
+    assert len(named) > 30
+    assert [name for name in sorted(named) if f"def {name}(" not in code] == []
+    targets = set(re.findall(r"`make (\w+)", text))
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert [target for target in sorted(targets) if f"\n{target}:" not in makefile] == []
+
+
 def test_every_command_is_shown_at_work() -> None:
     """Not only in the reference: some example on its page uses it."""
     used = "\n".join(each.code for each in snippets_of(SERVICE / "cli.md"))
