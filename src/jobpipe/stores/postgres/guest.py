@@ -18,7 +18,7 @@ from psycopg.rows import TupleRow, tuple_row
 from ...errors import BadInputError
 from ..base import NewJob
 from .connection import BEGIN, COMMIT, Connection, Connections, Result, Step
-from .inserting import Answer, Conversation, insert_steps
+from .inserting import Answer, Conversation, guest_steps
 from .migrate import HAS_TABLE
 from .statements import Statements
 
@@ -40,7 +40,12 @@ class Guests:
     def insert(
         self, connection: Any, batch: Sequence[NewJob], capacity: int, now: float | None
     ) -> Answer | Awaitable[Answer]:
-        """Insert a batch; an awaitable of the answer for a connection that is awaited."""
+        """Insert a batch; an awaitable of the answer for a connection that is awaited.
+
+        The capacity is heeded as far as can be seen at this moment: what others insert in transactions that are
+        not committed yet is not counted. Why: to have the queue for itself, a guest would hold up everybody else
+        until its owner commits, who may take his time.
+        """
         bare = unwrapped(connection)
         if bare is None:
             raise BadInputError(
@@ -85,7 +90,7 @@ class Guests:
             self._known.add(connection)
         if is_alone:
             yield BEGIN
-        answers = yield from insert_steps(self._sql, [batch], capacity, now)
+        answers = yield from guest_steps(self._sql, [batch], capacity, now)
         yield Step(self._sql("tell"), {"channel": self._sql.schema})
         if is_alone:
             yield COMMIT

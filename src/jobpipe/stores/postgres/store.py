@@ -139,7 +139,9 @@ class PostgresStore:
         """The usual case, all jobs new and room for all: one statement for everything, or None."""
         insert = Step(self._sql.filled("insert", on_conflict=""), insert_values(jobs, self._now(), capacity))
         steps = (
-            [self._step("lock_queues", queues=[job.queue for job in jobs]), insert] if capacity else [insert]
+            [self._step("patience"), self._step("lock_queues", queues=[job.queue for job in jobs]), insert]
+            if capacity
+            else [insert]
         )
         try:
             written = self._change(*steps)[-1].rows
@@ -359,6 +361,7 @@ class PostgresStore:
         values = {"name": name, "tick_at": tick_at, "next_at": next_at, "job": job and job.id}
 
         def tick() -> Conversation:
+            yield self._step("patience")
             if not (yield self._step("is_next_tick", **values)).rows:
                 return []
             answers: list[Answer] = [[]]

@@ -1,0 +1,71 @@
+"""The PostgreSQL store among others who take their time: nobody waits for them, or not for long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import Any
+
+import psycopg
+import pytest
+
+from jobpipe import QueueFullError, StoreAwayError
+from jobpipe.stores.postgres import PostgresStore
+from jobpipe.stores.postgres.statements import Statements
+from jobpipe.testing import new_job
+from jobpipe.testing.scheduling import ENTRY
+from jobpipe.testing.tools import put
+
+PATIENCE = 20.0
+
+
+@pytest.fixture
+def store(postgres_url: str) -> Iterator[PostgresStore]:
+    with closing(PostgresStore(postgres_url)) as store:
+        store.migrate()
+        yield store
+
+
+@pytest.fixture
+def sql(postgres_url: str) -> Statements:
+    return Statements(postgres_url.rpartition("schema=")[2])
+
+
+@pytest.fixture
+def other(postgres: str) -> Iterator[psycopg.Connection[Any]]:
+    """A transaction that somebody else has open."""
+    with psycopg.connect(postgres) as connection:
+        yield connection
+        connection.rollback()
+
+
+# Queues with a capacity
+
+
+def test_nobody_waits_for_a_guest_to_commit(store: PostgresStore, other: psycopg.Connection[Any]) -> None:
+    tick_at = store.put_schedule(ENTRY).next_at
+    assert isinstance(store.insert_in(other, [new_job("a")], capacity=5), list)
+    with psycopg.connect(other.info.dsn) as second:
+        assert isinstance(store.insert_in(second, [new_job("b")], capacity=5), list)
+        (receipts,) = store.insert([[new_job("c")]], capacity=5)
+        assert isinstance(receipts, list)
+        assert store.fire_tick(ENTRY.name, tick_at, tick_at + 60, new_job("d"), capacity=5)
+    other.commit()
+    assert isinstance(store.insert([[new_job("e"), new_job("f")]], capacity=5)[0], QueueFullError)
+
+
+def test_queue_that_another_has_for_himself_is_waited_for_some_seconds_at_the_most(
+    store: PostgresStore, sql: Statements, other: psycopg.Connection[Any]
+) -> None:
+    tick_at = store.put_schedule(ENTRY).next_at
+    other.execute(sql("lock_queues"), {"queues": ["default"]})
+    with ThreadPoolExecutor(2) as pool:
+        inserting = pool.submit(store.insert, [[new_job("a")]], capacity=5)
+        ticking = pool.submit(store.fire_tick, ENTRY.name, tick_at, tick_at + 60, new_job("b"), capacity=5)
+        for waiting in (inserting, ticking):
+            with pytest.raises(StoreAwayError, match="others held up a statement"):
+                waiting.result(PATIENCE)
+    other.rollback()
+    put(store, new_job("a"))
+    assert store.fire_tick(ENTRY.name, tick_at, tick_at + 60, new_job("b"), capacity=5)
