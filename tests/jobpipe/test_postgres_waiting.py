@@ -10,14 +10,17 @@ from typing import Any
 import psycopg
 import pytest
 
-from jobpipe import QueueFullError, StoreAwayError
+from jobpipe import JobStatus, Progress, QueueFullError, StoreAwayError
+from jobpipe.stores.base import LeaseState
+from jobpipe.stores.limits import Limit
 from jobpipe.stores.postgres import PostgresStore
 from jobpipe.stores.postgres.statements import Statements
 from jobpipe.testing import new_job
 from jobpipe.testing.scheduling import ENTRY
-from jobpipe.testing.tools import put
+from jobpipe.testing.tools import finish, put, take
 
 PATIENCE = 20.0
+FEW = Limit(type="work", concurrency=1, is_keyed=True)
 
 
 @pytest.fixture
@@ -69,3 +72,24 @@ def test_queue_that_another_has_for_himself_is_waited_for_some_seconds_at_the_mo
     other.rollback()
     put(store, new_job("a"))
     assert store.fire_tick(ENTRY.name, tick_at, tick_at + 60, new_job("b"), capacity=5)
+
+
+# Limits
+
+
+def test_leases_are_extended_while_another_has_the_gates_for_himself(
+    store: PostgresStore, sql: Statements, other: psycopg.Connection[Any]
+) -> None:
+    put(store, new_job("a", key="k"))
+    (claim,) = take(store, limits=[FEW])
+    leases = [claim.lease]
+    with ThreadPoolExecutor(1) as pool, psycopg.connect(other.info.dsn) as claimer:
+        claimer.execute(sql("lock_types"), {"types": ["work"], "limited": ["work"], "now": None})
+        assert pool.submit(store.extend, leases, 60).result(PATIENCE) == [LeaseState.HELD]
+        pool.submit(store.progress, [(claim.lease, Progress(value=0.5))]).result(PATIENCE)
+        assert pool.submit(store.cancel, ["a"]).result(PATIENCE) == [JobStatus.RUNNING]
+        settling = pool.submit(finish, store, claim)
+        with pytest.raises(TimeoutError):
+            settling.result(0.2)  # Why: it leaves its place, which the claimer must not miss
+        claimer.rollback()
+        assert settling.result(PATIENCE)
