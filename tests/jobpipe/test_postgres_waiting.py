@@ -93,3 +93,14 @@ def test_leases_are_extended_while_another_has_the_gates_for_himself(
             settling.result(0.2)  # Why: it leaves its place, which the claimer must not miss
         claimer.rollback()
         assert settling.result(PATIENCE)
+
+
+def test_plan_of_letting_out_made_for_an_empty_table_goes_by_the_jobs_that_are_let_out(
+    store: PostgresStore, sql: Statements, other: psycopg.Connection[Any]
+) -> None:
+    """Else each of them would cost a look at all that are queued."""
+    store.counts()
+    other.execute("SET enable_seqscan = off; SET enable_bitmapscan = off; SET plan_cache_mode = force_generic_plan")
+    values = {"types": ["work"], "keys": ["k"], "rooms": [1]}
+    plan = [row for (row,) in other.execute(b"EXPLAIN " + sql("let_out"), values)]
+    assert sum("Index Cond: (seq = ANY" in row for row in plan) == 2, "\n".join(plan)
