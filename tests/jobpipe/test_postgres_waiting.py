@@ -100,7 +100,31 @@ def test_plan_of_letting_out_made_for_an_empty_table_goes_by_the_jobs_that_are_l
 ) -> None:
     """Else each of them would cost a look at all that are queued."""
     store.counts()
-    other.execute("SET enable_seqscan = off; SET enable_bitmapscan = off; SET plan_cache_mode = force_generic_plan")
+    other.execute(
+        "SET enable_seqscan = off; SET enable_bitmapscan = off; SET plan_cache_mode = force_generic_plan"
+    )
     values = {"types": ["work"], "keys": ["k"], "rooms": [1]}
     plan = [row for (row,) in other.execute(b"EXPLAIN " + sql("let_out"), values)]
     assert sum("Index Cond: (seq = ANY" in row for row in plan) == 2, "\n".join(plan)
+
+
+def test_parked_job_has_its_turn_in_a_lane_that_never_runs_empty(store: PostgresStore) -> None:
+    """Its limit was lifted, and there are always others."""
+    put(store, new_job("a", key="k"), new_job("parked", key="k"))
+    (claim,) = take(store, 5, limits=[FEW])
+    assert finish(store, claim)
+    for number in range(10):
+        put(store, new_job(f"more-{number}"), new_job(f"still-more-{number}"))
+        if "parked" in [claim.id for claim in take(store)]:
+            return
+    pytest.fail("it is parked still")
+
+
+def test_claims_wait_for_those_only_who_look_at_the_same_gates(
+    store: PostgresStore, sql: Statements, other: psycopg.Connection[Any]
+) -> None:
+    put(store, new_job("a", key="k"), new_job("b", type="free"), new_job("c", type="free"))
+    with ThreadPoolExecutor(1) as pool, psycopg.connect(other.info.dsn) as claimer:
+        claimer.execute(sql("lock_types"), {"types": [], "limited": ["free"], "now": None})
+        claims = pool.submit(store.claim, "w", ["free", "work"], 5, 60, [FEW]).result(PATIENCE).claims
+        assert [claim.id for claim in claims] == ["a", "b", "c"]

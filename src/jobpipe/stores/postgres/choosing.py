@@ -7,7 +7,7 @@ the gate opens. All happens in one transaction that has the types' gates for its
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 from typing import Any, TypeAlias
 
@@ -45,9 +45,10 @@ class Choice:
         """Of those that passed a gate, by seq: the gate's key, and the seconds until the start."""
         self.due_in: float | None = None
 
-    def take(self, types: Sequence[str]) -> None:
-        """Choose, and note in the store what came of it."""
-        lanes = self._opened(types)
+    def take(self, types: Sequence[str], locked: Sequence[str]) -> None:
+        """Choose, and note in the store what came of it; gates are opened only of types that nobody else looks at."""
+        cooling = self.open_gates(locked)
+        lanes = self._lanes(types, cooling)
         first = self._heads(lanes, self._most)
         for _, _, seq, queue, type, key in merge(*(self._walk(lane, first[lane]) for lane in lanes)):
             limit = self._limits.get(type)
@@ -74,13 +75,17 @@ class Choice:
         """It is worth to ask again in so many seconds."""
         self.due_in = seconds if self.due_in is None else min(self.due_in, seconds)
 
-    def _opened(self, types: Sequence[str]) -> list[_Lane]:
-        """The lanes whose type may start anything at all, with what may be claimed now back in them."""
+    def open_gates(self, locked: Sequence[str]) -> Mapping[str, float]:
+        """Put back into the lanes what is parked and may be claimed now; the types that start nothing, until when."""
         cooling: dict[str, float] = dict(self._ask("cooling").rows)
-        warm = [type for type in types if type not in cooling]
+        warm = [type for type in locked if type not in cooling]
         names: list[_Name] = [(type, key) for type, key in self._ask("openings", types=warm).rows]
         if names:
             self._let_out(names)
+        return cooling
+
+    def _lanes(self, types: Sequence[str], cooling: Mapping[str, float]) -> list[_Lane]:
+        """The lanes whose type may start anything at all."""
         lanes: list[_Lane] = [(type, queue) for type, queue in self._ask("lanes", types=list(types)).rows]
         for type, _ in lanes:
             if type in cooling:
