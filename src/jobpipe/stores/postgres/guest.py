@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeAlias
 from weakref import WeakSet
@@ -55,14 +56,28 @@ class Guests:
         conversation = self._conversation(bare, batch, capacity, now)
         if isinstance(bare, psycopg.AsyncConnection):
             return _Awaited(partial(self._lead_awaited, bare, conversation))
+        is_alone = _is_alone(bare)
         with self._connections.mapped_errors():
             self._own_identity()
-            return lead(bare, conversation)[0]
+            try:
+                return lead(bare, conversation)[0]
+            except BaseException:
+                if is_alone:
+                    with suppress(psycopg.Error):
+                        bare.rollback()
+                raise
 
     async def _lead_awaited(self, connection: AsyncConnection, conversation: Conversation) -> Answer:
         with self._connections.mapped_errors():
             await asyncio.to_thread(self._own_identity)
-            return (await lead_awaited(connection, conversation))[0]
+            is_alone = _is_alone(connection)
+            try:
+                return (await lead_awaited(connection, conversation))[0]
+            except BaseException:
+                if is_alone:
+                    with suppress(psycopg.Error):
+                        await connection.rollback()
+                raise
 
     def _own_identity(self) -> str:
         if self._identity is None:
@@ -78,7 +93,7 @@ class Guests:
         now: float | None,
     ) -> Conversation:
         """Within a transaction, that of the caller if there is, or will be, one."""
-        is_alone = connection.autocommit and connection.info.transaction_status is TransactionStatus.IDLE
+        is_alone = _is_alone(connection)
         if connection not in self._known:
             # Why first whether it is there: an error would spoil the caller's transaction.
             table = {"schema": self._sql.schema, "name": "identity"}
@@ -95,6 +110,11 @@ class Guests:
         if is_alone:
             yield COMMIT
         return answers
+
+
+def _is_alone(connection: Connection | AsyncConnection) -> bool:
+    """Does the insert need a transaction of its own, which it has to end, too?"""
+    return connection.autocommit and connection.info.transaction_status is TransactionStatus.IDLE
 
 
 class _Awaited:
