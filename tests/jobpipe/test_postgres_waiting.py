@@ -128,3 +128,45 @@ def test_claims_wait_for_those_only_who_look_at_the_same_gates(
         claimer.execute(sql("lock_types"), {"types": [], "limited": ["free"], "now": None})
         claims = pool.submit(store.claim, "w", ["free", "work"], 5, 60, [FEW]).result(PATIENCE).claims
         assert [claim.id for claim in claims] == ["a", "b", "c"]
+
+
+def test_next_in_line_does_not_wait_for_one_that_was_cancelled_at_the_gate(store: PostgresStore) -> None:
+    put(store, *(new_job(id, key="k") for id in ("first", "second", "third")))
+    (first,) = take(store, 5, limits=[FEW])
+    assert finish(store, first)
+    put(store, new_job("urgent", priority=9))
+    assert [claim.id for claim in take(store, limits=[FEW])] == ["urgent"]
+    store.cancel(["second"])
+    assert [claim.id for claim in take(store, limits=[FEW])] == ["third"]
+
+
+def test_claim_waits_for_nobody_who_has_a_job_that_it_would_park(
+    store: PostgresStore, sql: Statements, other: psycopg.Connection[Any]
+) -> None:
+    """Who has it may be about to wait for the claim."""
+    put(store, *(new_job(id, key="k") for id in ("a", "b", "c")), new_job("d"))
+    with ThreadPoolExecutor(1) as pool, psycopg.connect(other.info.dsn) as holder:
+        holder.execute(f'SELECT 1 FROM "{sql.schema}".jobs WHERE id = %s FOR UPDATE', ["b"])
+        claims = pool.submit(store.claim, "w", ["work"], 2, 60, [FEW]).result(PATIENCE).claims
+        assert [claim.id for claim in claims] == ["a", "d"]
+
+
+def test_queue_is_resumed_when_a_claim_is_through_with_its_gates(
+    store: PostgresStore, sql: Statements, other: psycopg.Connection[Any]
+) -> None:
+    """They never wait for each other in a circle."""
+    put(store, *(new_job(f"{key}{number}", key=key) for key in "ab" for number in range(2)))
+    assert len(take(store, 5, limits=[FEW])) == 2
+    touch = f'UPDATE "{sql.schema}".gates SET opens_at = opens_at WHERE key = %s'
+    waiting = "SELECT 1 FROM pg_locks WHERE NOT granted AND pid <> ALL(%s)"
+    with ThreadPoolExecutor(1) as pool, psycopg.connect(other.info.dsn) as claimer:
+        others = [pid for (pid,) in other.execute("SELECT pid FROM pg_locks WHERE NOT granted")]
+        other.rollback()
+        claimer.execute(sql("lock_types"), {"types": [], "limited": ["work"], "now": None})
+        claimer.execute(touch, ["b"])
+        resuming = pool.submit(store.resume, "default")
+        while not other.execute(waiting, [others]).fetchall():
+            other.rollback()
+        claimer.execute(touch, ["a"])
+        claimer.commit()
+        resuming.result(PATIENCE)

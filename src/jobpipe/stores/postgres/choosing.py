@@ -36,8 +36,8 @@ class Choice:
         self._gates: dict[_Name, Gate] = {}
         self._closed: set[str] = set()  # types with a limit of their own that was reached
         self._let_out_of: list[_Name] = []  # gates of which some may enter, if their turn comes
-        self._taken: Counter[_Lane] = Counter()
-        self._parked: list[int] = []
+        self._left: Counter[_Lane] = Counter()  # in each lane, what was looked at and stays there for now
+        self._parked: dict[int, _Lane] = {}
         self._opens_at: dict[_Name, float] = {}  # gates before which some were parked
         self._passed_over = 0
         self.seqs: list[int] = []
@@ -52,9 +52,9 @@ class Choice:
         first = self._heads(lanes, self._most)
         for _, _, seq, queue, type, key in merge(*(self._walk(lane, first[lane]) for lane in lanes)):
             limit = self._limits.get(type)
-            if limit is None or self._enter(limit, seq, key):
+            if limit is None or self._enter(limit, seq, queue, key):
                 self.seqs.append(seq)
-                self._taken[type, queue] += 1
+                self._left[type, queue] += 1
                 if len(self.seqs) >= self._most:
                     break
             elif self._passed_over == MOST_PASSED_OVER:
@@ -119,7 +119,7 @@ class Choice:
         values = {
             "types": [type for type, _ in lanes],
             "queues": [queue for _, queue in lanes],
-            "taken": [self._taken[lane] for lane in lanes],
+            "taken": [self._left[lane] for lane in lanes],
             "most": most,
         }
         for row in self._ask("heads", **values).rows:
@@ -154,7 +154,7 @@ class Choice:
         found = self._ask("gates_of", **_names(names)).rows
         return {(type, key): Gate(self._limits[type], self._now, at, count) for type, key, at, count in found}
 
-    def _enter(self, limit: Limit, seq: int, key: str | None) -> bool:
+    def _enter(self, limit: Limit, seq: int, queue: str, key: str | None) -> bool:
         name = self._gate_of(limit.type, key)
         if name is None:
             return True
@@ -168,7 +168,7 @@ class Choice:
         opens_at = gate.opens_at(self._now)
         if limit.is_keyed:
             self._passed_over += 1
-            self._parked.append(seq)
+            self._parked[seq] = limit.type, queue
             self._opens_at[name] = opens_at
         else:
             self._closed.add(limit.type)
@@ -177,8 +177,10 @@ class Choice:
 
     def _park(self) -> None:
         if self._parked:
-            self._ask("park", seqs=self._parked)
-            self._parked = []
+            for (seq,) in self._ask("park", seqs=list(self._parked)).rows:
+                del self._parked[seq]
+            self._left.update(self._parked.values())  # which others have locked
+            self._parked = {}
 
     def _look_again(self) -> None:
         """Gates with room left open again at once. Why: those that were let out may be cancelled before their turn."""
@@ -188,7 +190,7 @@ class Choice:
             if (gate := self._gates.get(name)) is None or gate.is_open(self._now)
         ]
         if open:
-            self._ask("reopen", **_names(open), insured_at=self._now + INSURANCE)
+            self._ask("reopen", **_names(open))
 
 
 def _names(names: Iterable[_Name]) -> dict[str, Any]:

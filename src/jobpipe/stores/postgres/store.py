@@ -258,7 +258,8 @@ class PostgresStore:
         self._change(self._step("pause", queue=queue))
 
     def resume(self, queue: str) -> None:
-        self._change(self._step("resume", queue=queue), self._step("look_again"))
+        steps = ("resume", "wait_for_gates", "look_again")
+        self._change(*(self._step(name, queue=queue) for name in steps))
 
     # Looking
 
