@@ -170,3 +170,42 @@ def test_queue_is_resumed_when_a_claim_is_through_with_its_gates(
         claimer.execute(touch, ["a"])
         claimer.commit()
         resuming.result(PATIENCE)
+
+
+def test_claim_comes_again_for_parked_jobs_when_their_type_has_cooled_down(store: PostgresStore) -> None:
+    put(store, new_job("a", key="k"), new_job("b", key="k"))
+    (claim,) = take(store, 5, limits=[FEW])
+    assert finish(store, claim, cools=1000.0)
+    for limits in ([FEW], []):
+        haul = store.claim("w", ["work"], 5, 60, limits)
+        assert not haul.claims
+        assert haul.due_in is not None
+        assert 900 < haul.due_in <= 1000
+
+
+def test_pace_of_a_gate_is_that_of_those_who_entered(store: PostgresStore, sql: Statements) -> None:
+    """Also when a claim looked at it and let nobody in."""
+    paced = Limit(type="paced", interval=50.0, is_keyed=True)
+    put(store, new_job("a", type="paced", key="k"), new_job("b", type="paced", key="k"))
+    assert [claim.id for claim in take(store, 5, types=["paced"], limits=[paced])] == ["a"]
+    (before,) = store.limits("paced", "k").gates
+    put(store, new_job("c", type="paced", key="k"), new_job("d", type="paced", key="other"))
+    assert [claim.id for claim in take(store, 5, types=["paced"], limits=[paced])] == ["d"]
+    assert store.limits("paced", "k").gates == [before]
+
+
+# The journal
+
+
+def test_who_counts_folds_what_guests_leave_behind(
+    store: PostgresStore, sql: Statements, other: psycopg.Connection[Any]
+) -> None:
+    for number in range(500):
+        store.insert_in(other, [new_job(f"{number}")])
+    other.commit()
+    journal = f'SELECT count(*) FROM "{sql.schema}".journal'
+    assert other.execute(journal).fetchall() == [(500,)]
+    (tally,) = store.counts().tallies
+    assert tally.count == 500
+    assert other.execute(journal).fetchall() == [(0,)]
+    assert store.counts().tallies == [tally]

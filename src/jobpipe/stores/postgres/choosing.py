@@ -34,6 +34,7 @@ class Choice:
         self._most = most
         self._now = now
         self._gates: dict[_Name, Gate] = {}
+        self._entered: set[_Name] = set()  # gates with a pace that let somebody in
         self._closed: set[str] = set()  # types with a limit of their own that was reached
         self._let_out_of: list[_Name] = []  # gates of which some may enter, if their turn comes
         self._left: Counter[_Lane] = Counter()  # in each lane, what was looked at and stays there for now
@@ -67,8 +68,8 @@ class Choice:
 
     def keep_pace(self, late: float) -> None:
         """Note when the next may start, as all that were let in start so much later than it was chosen."""
-        paces = {name: gate.next_at + late for name, gate in self._gates.items() if gate.limit.interval}
-        if paces and self.held:
+        paces = {name: self._gates[name].next_at + late for name in self._entered}
+        if paces:
             self._ask("keep_pace", **_names(paces), next_at=list(paces.values()))
 
     def wait(self, seconds: float) -> None:
@@ -164,6 +165,8 @@ class Choice:
         starts_in = gate.enter(self._now)
         if starts_in is not None:
             self.held[seq] = (name[1], starts_in)
+            if limit.interval:
+                self._entered.add(name)
             return True
         opens_at = gate.opens_at(self._now)
         if limit.is_keyed:
