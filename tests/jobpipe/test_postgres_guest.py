@@ -14,7 +14,7 @@ from psycopg.rows import dict_row
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.orm import Session
 
-from jobpipe import BadInputError, JobConflictError, Jobpipe, JobStatus, QueueFullError
+from jobpipe import BadInputError, JobConflictError, Jobpipe, JobStatus, QueueFullError, StoreError
 from jobpipe.stores.postgres import PostgresStore
 from jobpipe.testing import new_job
 
@@ -96,6 +96,25 @@ def test_refused_job_ends_a_transaction_that_was_only_its_own(pipe: Jobpipe, pos
         with pytest.raises(JobConflictError):
             pipe.enqueue_sync("echo", 2, id="a", connection=connection)
         assert connection.info.transaction_status is psycopg.pq.TransactionStatus.IDLE
+
+
+def test_error_ends_a_transaction_that_was_only_its_own(pipe: Jobpipe, postgres: str) -> None:
+    """The connection commits by itself again, and what is done next is not lost."""
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        pipe.enqueue_sync("echo", 1, id="a", connection=connection)
+        connection.execute("SET default_transaction_read_only = on")
+        with pytest.raises(StoreError, match="read-only"):
+            pipe.enqueue_sync("echo", 2, id="b", connection=connection)
+        assert connection.info.transaction_status is psycopg.pq.TransactionStatus.IDLE
+
+    async def scenario() -> None:
+        async with await psycopg.AsyncConnection.connect(postgres, autocommit=True) as awaited:
+            await awaited.execute("SET default_transaction_read_only = on")
+            with pytest.raises(StoreError, match="read-only"):
+                await pipe.enqueue("echo", 2, id="b", connection=awaited)
+            assert awaited.info.transaction_status is psycopg.pq.TransactionStatus.IDLE
+
+    asyncio.run(scenario())
 
 
 def test_preferences_of_the_connection_do_not_matter(pipe: Jobpipe, postgres: str) -> None:

@@ -7,7 +7,7 @@ the gate opens. All happens in one transaction that has the types' gates for its
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 from typing import Any, TypeAlias
 
@@ -34,10 +34,11 @@ class Choice:
         self._most = most
         self._now = now
         self._gates: dict[_Name, Gate] = {}
+        self._entered: set[_Name] = set()  # gates with a pace that let somebody in
         self._closed: set[str] = set()  # types with a limit of their own that was reached
         self._let_out_of: list[_Name] = []  # gates of which some may enter, if their turn comes
-        self._taken: Counter[_Lane] = Counter()
-        self._parked: list[int] = []
+        self._left: Counter[_Lane] = Counter()  # in each lane, what was looked at and stays there for now
+        self._parked: dict[int, _Lane] = {}
         self._opens_at: dict[_Name, float] = {}  # gates before which some were parked
         self._passed_over = 0
         self.seqs: list[int] = []
@@ -45,15 +46,16 @@ class Choice:
         """Of those that passed a gate, by seq: the gate's key, and the seconds until the start."""
         self.due_in: float | None = None
 
-    def take(self, types: Sequence[str]) -> None:
-        """Choose, and note in the store what came of it."""
-        lanes = self._opened(types)
+    def take(self, types: Sequence[str], locked: Sequence[str]) -> None:
+        """Choose, and note in the store what came of it; gates are opened only of types that nobody else looks at."""
+        cooling = self.open_gates(locked)
+        lanes = self._lanes(types, cooling)
         first = self._heads(lanes, self._most)
         for _, _, seq, queue, type, key in merge(*(self._walk(lane, first[lane]) for lane in lanes)):
             limit = self._limits.get(type)
-            if limit is None or self._enter(limit, seq, key):
+            if limit is None or self._enter(limit, seq, queue, key):
                 self.seqs.append(seq)
-                self._taken[type, queue] += 1
+                self._left[type, queue] += 1
                 if len(self.seqs) >= self._most:
                     break
             elif self._passed_over == MOST_PASSED_OVER:
@@ -66,21 +68,25 @@ class Choice:
 
     def keep_pace(self, late: float) -> None:
         """Note when the next may start, as all that were let in start so much later than it was chosen."""
-        paces = {name: gate.next_at + late for name, gate in self._gates.items() if gate.limit.interval}
-        if paces and self.held:
+        paces = {name: self._gates[name].next_at + late for name in self._entered}
+        if paces:
             self._ask("keep_pace", **_names(paces), next_at=list(paces.values()))
 
     def wait(self, seconds: float) -> None:
         """It is worth to ask again in so many seconds."""
         self.due_in = seconds if self.due_in is None else min(self.due_in, seconds)
 
-    def _opened(self, types: Sequence[str]) -> list[_Lane]:
-        """The lanes whose type may start anything at all, with what may be claimed now back in them."""
+    def open_gates(self, locked: Sequence[str]) -> Mapping[str, float]:
+        """Put back into the lanes what is parked and may be claimed now; the types that start nothing, until when."""
         cooling: dict[str, float] = dict(self._ask("cooling").rows)
-        warm = [type for type in types if type not in cooling]
+        warm = [type for type in locked if type not in cooling]
         names: list[_Name] = [(type, key) for type, key in self._ask("openings", types=warm).rows]
         if names:
             self._let_out(names)
+        return cooling
+
+    def _lanes(self, types: Sequence[str], cooling: Mapping[str, float]) -> list[_Lane]:
+        """The lanes whose type may start anything at all."""
         lanes: list[_Lane] = [(type, queue) for type, queue in self._ask("lanes", types=list(types)).rows]
         for type, _ in lanes:
             if type in cooling:
@@ -114,7 +120,7 @@ class Choice:
         values = {
             "types": [type for type, _ in lanes],
             "queues": [queue for _, queue in lanes],
-            "taken": [self._taken[lane] for lane in lanes],
+            "taken": [self._left[lane] for lane in lanes],
             "most": most,
         }
         for row in self._ask("heads", **values).rows:
@@ -149,7 +155,7 @@ class Choice:
         found = self._ask("gates_of", **_names(names)).rows
         return {(type, key): Gate(self._limits[type], self._now, at, count) for type, key, at, count in found}
 
-    def _enter(self, limit: Limit, seq: int, key: str | None) -> bool:
+    def _enter(self, limit: Limit, seq: int, queue: str, key: str | None) -> bool:
         name = self._gate_of(limit.type, key)
         if name is None:
             return True
@@ -159,11 +165,13 @@ class Choice:
         starts_in = gate.enter(self._now)
         if starts_in is not None:
             self.held[seq] = (name[1], starts_in)
+            if limit.interval:
+                self._entered.add(name)
             return True
         opens_at = gate.opens_at(self._now)
         if limit.is_keyed:
             self._passed_over += 1
-            self._parked.append(seq)
+            self._parked[seq] = limit.type, queue
             self._opens_at[name] = opens_at
         else:
             self._closed.add(limit.type)
@@ -172,8 +180,10 @@ class Choice:
 
     def _park(self) -> None:
         if self._parked:
-            self._ask("park", seqs=self._parked)
-            self._parked = []
+            for (seq,) in self._ask("park", seqs=list(self._parked)).rows:
+                del self._parked[seq]
+            self._left.update(self._parked.values())  # which others have locked
+            self._parked = {}
 
     def _look_again(self) -> None:
         """Gates with room left open again at once. Why: those that were let out may be cancelled before their turn."""
@@ -183,7 +193,7 @@ class Choice:
             if (gate := self._gates.get(name)) is None or gate.is_open(self._now)
         ]
         if open:
-            self._ask("reopen", **_names(open), insured_at=self._now + INSURANCE)
+            self._ask("reopen", **_names(open))
 
 
 def _names(names: Iterable[_Name]) -> dict[str, Any]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
+from ...errors import StoreError
 from ..base import Haul
 from ..limits import Limit
 from .choosing import Choice
@@ -52,29 +54,36 @@ class Claimer:
             if rows or looked < look or not look or look >= _MOST_LOOKED:
                 break
             look = min(4 * look, _MOST_LOOKED)
-        if not rows and opens_in is not None and opens_in <= 0:
-            return None
+        if opens_in is not None and opens_in <= 0:
+            if not rows:
+                return None
+            # Why: before a lane that never runs empty, they would be parked for ever. The next claim finds them in it.
+            with suppress(StoreError):  # Why: the claim is made, and the next one tries again
+                self._connections.attempt(lambda connection: self._let_out(connection, order, now))
         return Haul(claims_of(rows, order.worker, token), _soonest(due_in, opens_in))
 
     def claim_limited(self, order: Order, limits: Sequence[Limit], told: float | None) -> Haul:
         """What the gates let in."""
         return self._connections.attempt(lambda connection: self._choose(connection, order, limits, told))
 
+    def _let_out(self, connection: Connection, order: Order, told: float | None) -> None:
+        """Put what is parked before gates that open back into its lanes."""
+        ask = _Asking(connection, self._sql, told)
+        with connection.transaction():
+            ask("patience")
+            locked = ask.lock_types(order, ())
+            Choice(ask, (), order.limit, ask.now).open_gates(locked)
+
     def _choose(
         self, connection: Connection, order: Order, limits: Sequence[Limit], told: float | None
     ) -> Haul:
-        values: dict[str, Any] = {"now": told, "channel": self._sql.schema}
-
-        def ask(name: str, **more: Any) -> Result:
-            return results_of(connection, [Step(self._sql(name), {**values, **more})])[0]
-
+        ask = _Asking(connection, self._sql, told)
         ask("come_due")
         with connection.transaction():
-            ask("lock_types", types=order.types)
-            # Why now: from here on time stands still.
-            values["now"] = now = ask("time").rows[0][0]
+            locked = ask.lock_types(order, limits)
+            now = ask.now
             choice = Choice(ask, limits, order.limit, now)
-            choice.take(order.types)
+            choice.take(order.types, locked)
             token = secrets.token_hex(8)
             held = [choice.held.get(seq, (None, 0.0)) for seq in choice.seqs]
             chosen = {
@@ -91,6 +100,30 @@ class Claimer:
             choice.keep_pace(max((each.started_at - each.starts_in - now for each in claims), default=0.0))
             due_in = ask("due", types=order.types).rows[0][0]
         return Haul(claims, _soonest(due_in, choice.due_in))
+
+
+class _Asking:
+    """Runs statements on one connection, by one time."""
+
+    def __init__(self, connection: Connection, statements: Statements, told: float | None) -> None:
+        self._connection = connection
+        self._sql = statements
+        self._values: dict[str, Any] = {"now": told, "channel": statements.schema}
+
+    def __call__(self, name: str, **more: Any) -> Result:
+        step = Step(self._sql(name), {**self._values, **more})
+        return results_of(self._connection, [step])[0]
+
+    @property
+    def now(self) -> float:
+        now: float = self._values["now"]
+        return now
+
+    def lock_types(self, order: Order, limits: Sequence[Limit]) -> list[str]:
+        """Have the gates for oneself, of no more types than there are to look at; from then on time stands still."""
+        found = self("lock_types", types=order.types, limited=[limit.type for limit in limits])
+        self._values["now"] = self("time").rows[0][0]
+        return [type for type, _ in found.rows]
 
 
 def _soonest(*seconds: float | None) -> float | None:

@@ -155,6 +155,10 @@ class Connections:
                 raise StoreAwayError(f"the store {where} cannot be reached: {words}") from error
             if isinstance(error, psycopg.InterfaceError) or state.startswith(_AWAY):
                 raise StoreAwayError(f"the store {where} cannot be used for now: {words}") from error
+            if isinstance(error, pg.LockNotAvailable):
+                raise StoreAwayError(
+                    f"the store {where} is busy, others held up a statement: {words}"
+                ) from error
             if isinstance(error, pg.UndefinedTable | pg.UndefinedFunction | pg.InvalidSchemaName):
                 raise StoreError(
                     f"the store {where} has no tables of jobpipe: run `jobpipe migrate`"

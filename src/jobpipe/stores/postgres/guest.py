@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeAlias
 from weakref import WeakSet
@@ -18,7 +19,7 @@ from psycopg.rows import TupleRow, tuple_row
 from ...errors import BadInputError
 from ..base import NewJob
 from .connection import BEGIN, COMMIT, Connection, Connections, Result, Step
-from .inserting import Answer, Conversation, insert_steps
+from .inserting import Answer, Conversation, guest_steps
 from .migrate import HAS_TABLE
 from .statements import Statements
 
@@ -40,7 +41,12 @@ class Guests:
     def insert(
         self, connection: Any, batch: Sequence[NewJob], capacity: int, now: float | None
     ) -> Answer | Awaitable[Answer]:
-        """Insert a batch; an awaitable of the answer for a connection that is awaited."""
+        """Insert a batch; an awaitable of the answer for a connection that is awaited.
+
+        The capacity is heeded as far as can be seen at this moment: what others insert in transactions that are
+        not committed yet is not counted. Why: to have the queue for itself, a guest would hold up everybody else
+        until its owner commits, who may take his time.
+        """
         bare = unwrapped(connection)
         if bare is None:
             raise BadInputError(
@@ -50,14 +56,28 @@ class Guests:
         conversation = self._conversation(bare, batch, capacity, now)
         if isinstance(bare, psycopg.AsyncConnection):
             return _Awaited(partial(self._lead_awaited, bare, conversation))
+        is_alone = _is_alone(bare)
         with self._connections.mapped_errors():
             self._own_identity()
-            return lead(bare, conversation)[0]
+            try:
+                return lead(bare, conversation)[0]
+            except BaseException:
+                if is_alone:
+                    with suppress(psycopg.Error):
+                        bare.rollback()
+                raise
 
     async def _lead_awaited(self, connection: AsyncConnection, conversation: Conversation) -> Answer:
         with self._connections.mapped_errors():
             await asyncio.to_thread(self._own_identity)
-            return (await lead_awaited(connection, conversation))[0]
+            is_alone = _is_alone(connection)
+            try:
+                return (await lead_awaited(connection, conversation))[0]
+            except BaseException:
+                if is_alone:
+                    with suppress(psycopg.Error):
+                        await connection.rollback()
+                raise
 
     def _own_identity(self) -> str:
         if self._identity is None:
@@ -73,7 +93,7 @@ class Guests:
         now: float | None,
     ) -> Conversation:
         """Within a transaction, that of the caller if there is, or will be, one."""
-        is_alone = connection.autocommit and connection.info.transaction_status is TransactionStatus.IDLE
+        is_alone = _is_alone(connection)
         if connection not in self._known:
             # Why first whether it is there: an error would spoil the caller's transaction.
             table = {"schema": self._sql.schema, "name": "identity"}
@@ -85,11 +105,16 @@ class Guests:
             self._known.add(connection)
         if is_alone:
             yield BEGIN
-        answers = yield from insert_steps(self._sql, [batch], capacity, now)
+        answers = yield from guest_steps(self._sql, [batch], capacity, now)
         yield Step(self._sql("tell"), {"channel": self._sql.schema})
         if is_alone:
             yield COMMIT
         return answers
+
+
+def _is_alone(connection: Connection | AsyncConnection) -> bool:
+    """Does the insert need a transaction of its own, which it has to end, too?"""
+    return connection.autocommit and connection.info.transaction_status is TransactionStatus.IDLE
 
 
 class _Awaited:

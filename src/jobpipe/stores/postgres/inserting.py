@@ -46,12 +46,25 @@ def insert_values(jobs: Sequence[NewJob], now: float | None, capacity: int) -> d
 def insert_steps(
     statements: Statements, batches: Sequence[Batch], capacity: int, now: float | None
 ) -> Conversation:
-    """Insert batches within a transaction: look, decide, write; again if another wrote the same id meanwhile."""
+    """Insert batches within a transaction that is short: nobody else can fill the queues until it ends."""
+    yield Step(statements("patience"))
+    if capacity:
+        yield Step(
+            statements("lock_queues"), {"queues": sorted({job.queue for each in batches for job in each})}
+        )
+    return (yield from guest_steps(statements, batches, capacity, now))
+
+
+def guest_steps(
+    statements: Statements, batches: Sequence[Batch], capacity: int, now: float | None
+) -> Conversation:
+    """The same within one that may take its time, with the capacity as it looks at this moment.
+
+    Look, decide, write; again if another wrote the same id meanwhile.
+    """
     ids = sorted({job.id for batch in batches for job in batch})
     queues = sorted({job.queue for batch in batches for job in batch})
     fresh = statements.filled("insert", on_conflict="ON CONFLICT (id) DO NOTHING")
-    if capacity:
-        yield Step(statements("lock_queues"), {"queues": queues})
     for _ in range(_TRIES):
         found = yield Step(statements("known"), {"ids": ids})
         known = {id: (fingerprint, JobStatus(status)) for id, fingerprint, status in found.rows}

@@ -52,6 +52,8 @@ from .watch import PostgresWatch
 _KEPT_EVENTS = 10_000
 _FOLD_AFTER = 50
 """So many changes by this handle, and the journal is folded."""
+_LONG_JOURNAL = 500
+"""So many changes by whomever, and who counts folds it."""
 _NEWEST = 2**62
 _LOST = text_of(JobError(type="WorkerLost", message="worker lost"))
 
@@ -139,7 +141,9 @@ class PostgresStore:
         """The usual case, all jobs new and room for all: one statement for everything, or None."""
         insert = Step(self._sql.filled("insert", on_conflict=""), insert_values(jobs, self._now(), capacity))
         steps = (
-            [self._step("lock_queues", queues=[job.queue for job in jobs]), insert] if capacity else [insert]
+            [self._step("patience"), self._step("lock_queues", queues=[job.queue for job in jobs]), insert]
+            if capacity
+            else [insert]
         )
         try:
             written = self._change(*steps)[-1].rows
@@ -256,7 +260,8 @@ class PostgresStore:
         self._change(self._step("pause", queue=queue))
 
     def resume(self, queue: str) -> None:
-        self._change(self._step("resume", queue=queue), self._step("look_again"))
+        steps = ("resume", "wait_for_gates", "look_again")
+        self._change(*(self._step(name, queue=queue) for name in steps))
 
     # Looking
 
@@ -280,7 +285,10 @@ class PostgresStore:
         return Page(list(map(job_of, shown)), shown[-1][0] if len(found.rows) > limit else None)
 
     def counts(self) -> Counts:
-        counted, paused = self._look(self._step("counts"), self._step("paused"))
+        steps = self._step("counts"), self._step("paused"), self._step("is_journal_long", most=_LONG_JOURNAL)
+        counted, paused, long = self._look(*steps)
+        if long.rows[0][0]:
+            self._fold()  # Why here: guests fold nothing, and every keeper of leases counts once a second
         tallies = [
             Tally(queue, type, JobStatus(status), count, total)
             for queue, type, status, count, total in counted.rows
@@ -359,6 +367,7 @@ class PostgresStore:
         values = {"name": name, "tick_at": tick_at, "next_at": next_at, "job": job and job.id}
 
         def tick() -> Conversation:
+            yield self._step("patience")
             if not (yield self._step("is_next_tick", **values)).rows:
                 return []
             answers: list[Answer] = [[]]

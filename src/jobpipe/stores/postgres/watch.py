@@ -49,8 +49,12 @@ class PostgresWatch:
 
     def _listen(self) -> Connection:
         connection = self._connections.open()
-        with self._connections.mapped_errors():
-            connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
+        try:
+            with self._connections.mapped_errors():
+                connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def _hear(self, connection: Connection, timeout: float) -> bool:

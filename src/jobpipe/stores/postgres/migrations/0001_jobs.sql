@@ -167,11 +167,16 @@ BEGIN
     FROM new_jobs JOIN old_jobs USING (seq)
     WHERE new_jobs.status <> old_jobs.status
     GROUP BY new_jobs.queue, new_jobs.type, old_jobs.status, new_jobs.status;
-    IF EXISTS (SELECT 1 FROM old_jobs WHERE status = 'running' AND gate IS NOT NULL) THEN
+    -- Why two looks: most changes free no place, and are not to pay for the join, let alone to wait for anybody.
+    IF EXISTS (SELECT 1 FROM old_jobs WHERE gate IS NOT NULL) AND EXISTS (SELECT 1 FROM new_jobs WHERE gate IS NULL)
+    THEN
         -- Who leaves a gate waits for a claim that is looking at it, which else might park a job before the place
         -- that has just become free.
         PERFORM pg_advisory_xact_lock_shared(hashtext('jobpipe.type'), hashtext(type))
-        FROM (SELECT DISTINCT type FROM old_jobs WHERE status = 'running' AND gate <> '' ORDER BY type) AS left_types;
+        FROM (
+            SELECT DISTINCT old_jobs.type FROM old_jobs JOIN new_jobs USING (seq)
+            WHERE old_jobs.gate <> '' AND new_jobs.gate IS NULL ORDER BY 1
+        ) AS left_types;
         UPDATE jobpipe.gates SET opens_at = 0
         FROM (
             SELECT type, key FROM jobpipe.gates

@@ -47,11 +47,13 @@ WITH RECURSIVE lanes AS (
             (SELECT min(run_at) FROM jobpipe.jobs WHERE status = 'scheduled'), (SELECT min(until) FROM open_lanes)
         ) - jobpipe.now(%(now)s) AS due_in,
         (
-            SELECT min(opens_at) FROM jobpipe.gates
-            WHERE opens_at IS NOT NULL AND type = ANY(%(types)s::text[])
-                AND NOT EXISTS (
-                    SELECT 1 FROM jobpipe.cooling WHERE cooling.type = gates.type AND until > jobpipe.now(%(now)s)
-                )
+            SELECT min(greatest(first.opens_at, cooling.until))
+            FROM unnest(%(types)s::text[]) AS wanted (type)
+            CROSS JOIN LATERAL (
+                SELECT opens_at FROM jobpipe.gates
+                WHERE opens_at IS NOT NULL AND gates.type = wanted.type ORDER BY opens_at LIMIT 1
+            ) AS first
+            LEFT JOIN jobpipe.cooling ON cooling.type = wanted.type
         ) - jobpipe.now(%(now)s) AS opens_in,
         -- Why not waited for to be on disk: what a crash takes back of claims, happens again.
         set_config('synchronous_commit', 'off', true),

@@ -6,7 +6,9 @@ WITH told AS (
     SELECT seq FROM told JOIN jobpipe.jobs USING (id, token) WHERE status = 'running'
     FOR UPDATE OF jobs SKIP LOCKED
 ), extended AS (
-    UPDATE jobpipe.jobs SET lease_until = jobpipe.now(%(now)s) + %(seconds)s::float8
+    UPDATE jobpipe.jobs SET
+        -- Why the time of now, not that of the statement: should it have to wait, no lease is shorter for that.
+        lease_until = coalesce(%(now)s, extract(epoch FROM clock_timestamp())::float8) + %(seconds)s::float8
     WHERE seq IN (SELECT seq FROM held)
 )
 SELECT jobs.is_cancelling, set_config('synchronous_commit', 'off', true)

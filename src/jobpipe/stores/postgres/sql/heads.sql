@@ -1,4 +1,4 @@
--- The next in each lane after so many of it that were taken; those that were passed over are parked by now.
+-- The next in each lane after so many of it that were taken, or could not be parked; others that were passed over are by now.
 SELECT -priority, run_at, seq, queue, type, key
 FROM unnest(%(types)s::text[], %(queues)s::text[], %(taken)s::integer[]) AS lane (type, queue, taken)
 CROSS JOIN LATERAL (
