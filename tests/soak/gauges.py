@@ -34,13 +34,14 @@ class Allowance:
 
 ALLOWANCES = {
     "memory": Allowance(absolute=6 * MIB, relative=0.03),
-    "threads": Allowance(absolute=2),
-    "files": Allowance(absolute=6),
+    "threads": Allowance(absolute=4),
+    "files": Allowance(absolute=12),
     "store": Allowance(absolute=1 * MIB, relative=0.3),
     "jobs": Allowance(absolute=500, relative=0.5),
     "objects": Allowance(absolute=1_000),
 }
-"""By the kind of gauge. Why so much for the store: how much there is to keep depends on when it was last pruned."""
+"""By the kind of gauge. Why so much for the store: how much there is to keep depends on when it was last pruned. Why
+for threads and files: callers whose process was killed come to the one that is measured."""
 
 
 @dataclass(slots=True)

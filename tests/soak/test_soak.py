@@ -36,7 +36,7 @@ GROWING = {
     "with noise": memory(*(n / 5 + RNG.uniform(-5, 5) for n in range(200))),
     "in one step, late": memory(*(0 if n < 150 else 12 for n in range(200))),
     "a saw that rises": memory(*(n % 20 + n / 5 for n in range(200))),
-    "threads": Gauge("t", "threads", [4 + n // 10 for n in range(100)]),
+    "threads": Gauge("t", "threads", [4 + n // 5 for n in range(100)]),
 }
 
 
