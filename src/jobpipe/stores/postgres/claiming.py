@@ -16,6 +16,8 @@ from .rows import claims_of
 from .statements import Statements
 
 _MOST_LOOKED = 100_000
+_PATIENCE = 2_000
+"""Milliseconds that gates are waited for by one who has claimed already."""
 
 
 class Order(NamedTuple):
@@ -70,7 +72,7 @@ class Claimer:
         """Put what is parked before gates that open back into its lanes."""
         ask = _Asking(connection, self._sql, told)
         with connection.transaction():
-            ask("patience")
+            ask("patience", milliseconds=_PATIENCE)
             locked = ask.lock_types(order, ())
             Choice(ask, (), order.limit, ask.now).open_gates(locked)
 

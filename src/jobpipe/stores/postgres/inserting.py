@@ -47,7 +47,6 @@ def insert_steps(
     statements: Statements, batches: Sequence[Batch], capacity: int, now: float | None
 ) -> Conversation:
     """Insert batches within a transaction that is short: nobody else can fill the queues until it ends."""
-    yield Step(statements("patience"))
     if capacity:
         yield Step(
             statements("lock_queues"), {"queues": sorted({job.queue for each in batches for job in each})}

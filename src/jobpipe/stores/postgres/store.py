@@ -54,6 +54,10 @@ _FOLD_AFTER = 50
 """So many changes by this handle, and the journal is folded."""
 _LONG_JOURNAL = 500
 """So many changes by whomever, and who counts folds it."""
+_PATIENCE = 10_000
+"""Milliseconds that an insert waits at the most for another who heeds the capacity of the same queue."""
+_PATIENCE_OF_TICKS = 2_000
+"""The same for ticks. Why less: who fires them keeps leases alive."""
 _NEWEST = 2**62
 _LOST = text_of(JobError(type="WorkerLost", message="worker lost"))
 
@@ -141,7 +145,11 @@ class PostgresStore:
         """The usual case, all jobs new and room for all: one statement for everything, or None."""
         insert = Step(self._sql.filled("insert", on_conflict=""), insert_values(jobs, self._now(), capacity))
         steps = (
-            [self._step("patience"), self._step("lock_queues", queues=[job.queue for job in jobs]), insert]
+            [
+                self._step("patience", milliseconds=_PATIENCE),
+                self._step("lock_queues", queues=[job.queue for job in jobs]),
+                insert,
+            ]
             if capacity
             else [insert]
         )
@@ -159,7 +167,12 @@ class PostgresStore:
 
     def _insert_any(self, batches: Sequence[Sequence[NewJob]], capacity: int) -> list[Answer]:
         """Each batch looked at by itself."""
-        answers = self._converse(lambda: insert_steps(self._sql, batches, capacity, self._now()))
+
+        def insert() -> Conversation:
+            yield self._step("patience", milliseconds=_PATIENCE)
+            return (yield from insert_steps(self._sql, batches, capacity, self._now()))
+
+        answers = self._converse(insert)
         self._connections.run(self._tell)
         self._changed()
         return answers
@@ -367,7 +380,7 @@ class PostgresStore:
         values = {"name": name, "tick_at": tick_at, "next_at": next_at, "job": job and job.id}
 
         def tick() -> Conversation:
-            yield self._step("patience")
+            yield self._step("patience", milliseconds=_PATIENCE_OF_TICKS)
             if not (yield self._step("is_next_tick", **values)).rows:
                 return []
             answers: list[Answer] = [[]]
