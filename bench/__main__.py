@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 from . import (
     asyncio_,
     delayed,
+    engines,
     http,
     limits,
     memory,
@@ -27,7 +29,7 @@ from .report import Session, as_text, begin_session, write_json, write_markdown
 
 # Why in this order: what needs much memory comes last, when it can disturb nothing.
 LIBRARY = (threads, asyncio_, metrics, rates, startup, memory, periodic, delayed)
-SERVICE = (sqlite, pickup, http, limits, waiting)
+SERVICE = (sqlite, pickup, http, limits, engines, waiting)
 GROUPS = (*LIBRARY, *SERVICE)
 """Each has `cases(quick)`; a new group of cases is one more module here."""
 FEWEST_REPEATS = 5
@@ -38,6 +40,9 @@ RESULTS = Path(__file__).parent / "results.json"
 def main() -> None:
     parser = _parser()
     options = parser.parse_args()
+    signal.signal(
+        signal.SIGTERM, lambda *_: sys.exit(1)
+    )  # Why: servers that were started end with this process
     cases = [case for group in GROUPS for case in group.cases(quick=options.quick)]
     names = list(dict.fromkeys(case.name for case in cases))
     unknown = set(options.case) - set(names)

@@ -18,7 +18,7 @@ _POLL = 0.001
 """Seconds between two looks at an empty queue: the default of 0.1 would be its pick-up latency."""
 
 
-class _Consumer(Consumer):  # type: ignore[misc]
+class QuietConsumer(Consumer):  # type: ignore[misc]
     """Without handlers of signals: they are the benchmark's."""
 
     def _set_signal_handlers(self) -> None:
@@ -55,7 +55,7 @@ class HueyQueue:
     def running(self) -> Iterator[None]:
         """Run tasks for as long as the block lasts."""
         # Why one thread: two and four are slower, as they wait for each other's lock.
-        consumer = _Consumer(
+        consumer = QuietConsumer(
             self._huey, workers=1, periodic=False, initial_delay=_POLL, backoff=1.0, max_delay=_POLL
         )
         consumer.start()

@@ -27,8 +27,8 @@ from .disk import scratch
 from .harness import Case, Goal, Shared, expect
 
 _ROOT = Path(__file__).parents[1]
-_RATE = 100  # jobs a second
-_WARM_UP = 25  # jobs that do not count
+RATE = 100  # jobs a second
+WARM_UP = 25  # jobs that do not count
 _WORKERS = 4
 _PATIENCE = 30.0  # seconds for the last job to come
 
@@ -60,7 +60,7 @@ _WAYS = (
 
 
 def cases(*, quick: bool) -> list[Case]:
-    n = _WARM_UP + (100 if quick else 200)
+    n = WARM_UP + (100 if quick else 200)
     return [case for way in _WAYS for case in _rows(way, n)]
 
 
@@ -71,10 +71,10 @@ def _rows(way: _Way, n: int) -> list[Case]:
         Case(
             name="pickup",
             row=f"{way.row}, p{percent}",
-            shows=f"from enqueue to the handler's beginning at {_RATE} jobs/s, {percent} % of jobs within",
+            shows=f"from enqueue to the handler's beginning at {RATE} jobs/s, {percent} % of jobs within",
             unit="ms",
-            ours=ours.figure(partial(_within, percent)),
-            peer=None if peer is None else peer.figure(partial(_within, percent)),
+            ours=ours.figure(partial(within, percent)),
+            peer=None if peer is None else peer.figure(partial(within, percent)),
             peer_name="" if peer is None else "huey",
             goals=(Goal("<=", goal, on="ours"),),
         )
@@ -82,7 +82,7 @@ def _rows(way: _Way, n: int) -> list[Case]:
     ]
 
 
-def _within(percent: int, latencies: Latencies) -> float:
+def within(percent: int, latencies: Latencies) -> float:
     """Milliseconds."""
     return quantiles(latencies, n=100, method="inclusive")[percent - 1] * 1000
 
@@ -108,13 +108,13 @@ class _Starts:
     def wait(self) -> Latencies:
         self._have_come.wait(_PATIENCE)
         expect(len(self._latencies), self._n, "jobs picked up")
-        return self._latencies[_WARM_UP:]
+        return self._latencies[WARM_UP:]
 
 
-def _beats(n: int) -> Iterator[float]:
+def beats(n: int) -> Iterator[float]:
     """Seconds to wait before each job: never made up for, so that a slow enqueue makes no burst."""
     random = Random(n)
-    return (random.uniform(0.5, 1.5) / _RATE for _ in range(n))
+    return (random.uniform(0.5, 1.5) / RATE for _ in range(n))
 
 
 # Ours
@@ -150,7 +150,7 @@ def _register(pipe: Jobpipe, starts: _Starts) -> None:
 
 
 async def _enqueue(pipe: Jobpipe, n: int) -> None:
-    for pause in _beats(n):
+    for pause in beats(n):
         await asyncio.sleep(pause)
         await pipe.enqueue("note", monotonic())
 
@@ -182,7 +182,7 @@ def _huey_and_other(path: Path, n: int) -> Latencies:
 
 
 def _put(put: Callable[[Any], object], n: int) -> None:
-    for pause in _beats(n):
+    for pause in beats(n):
         sleep(pause)
         put(monotonic())
 

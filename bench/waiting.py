@@ -1,6 +1,6 @@
 """What one claim and one enqueue cost with many jobs waiting in the store, next to the same with 1,000.
 
-A store is filled once, in a process of its own (`python -m bench.waiting sqlite 1000`), which then measures as often as
+A store is filled once, in a process of its own (`python -m bench.waiting memory:// 1000`), which then measures as often as
 a line of its input asks. Each measurement leaves as many jobs waiting as it found: what was claimed is
 released, what was put in is cancelled and pruned, outside of the clock.
 """
@@ -10,7 +10,8 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -22,6 +23,9 @@ from jobpipe.stores.base import Lease, NewJob, Store
 
 from .disk import scratch
 from .harness import Case, Goal, expect, micros_each
+
+Place = Callable[[], AbstractContextManager[str]]
+"""Makes an empty place for a store, and tells its URL."""
 
 _ROOT = Path(__file__).parents[1]
 _FEW = 1_000
@@ -35,15 +39,28 @@ _LEASE = 600.0
 
 def cases(*, quick: bool) -> list[Case]:
     n = 100_000 if quick else 1_000_000
-    return [case for store in ("SQLite", "memory") for case in _rows(store, n)]
+    places: dict[str, Place] = {"SQLite": _sqlite, "memory": _memory}
+    return [case for title, place in places.items() for case in rows("waiting", title, place, n)]
 
 
-def _rows(store: str, n: int) -> list[Case]:
-    many, few = _Filled(store.lower(), n), _Filled(store.lower(), _FEW)
+@contextmanager
+def _sqlite() -> Iterator[str]:
+    with scratch() as folder:
+        yield f"sqlite:///{folder}/bench.db"
+
+
+@contextmanager
+def _memory() -> Iterator[str]:
+    yield "memory://"
+
+
+def rows(name: str, title: str, place: Place, n: int) -> list[Case]:
+    """Those of one store, in the case of that name."""
+    many, few = _Filled(place, n), _Filled(place, _FEW)
     return [
         Case(
-            name="waiting",
-            row=f"{verb} with {n:,} in {store}",
+            name=name,
+            row=f"{verb} with {n:,} in {title}",
             shows=f"a job's share of a {verb} of {_AT_ONCE} with so many jobs waiting",
             unit="µs",
             ours=partial(many.measure, verb),
@@ -59,45 +76,47 @@ def _rows(store: str, n: int) -> list[Case]:
 class _Filled:
     """A store with so many jobs waiting, in a process that starts when it is first needed and ends with this one."""
 
-    def __init__(self, store: str, n: int) -> None:
-        self._command = (sys.executable, "-m", "bench.waiting", store, str(n))
+    def __init__(self, place: Place, n: int) -> None:
+        self._place = place
+        self._n = n
         self._process: subprocess.Popen[str] | None = None
 
     def measure(self, verb: str) -> float:
         """Microseconds a job."""
         if self._process is None:
-            pipe = subprocess.PIPE
-            self._process = subprocess.Popen(self._command, cwd=_ROOT, stdin=pipe, stdout=pipe, text=True)
-            finalize(self, _end, self._process)
+            self._process = self._start()
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(verb, file=self._process.stdin, flush=True)
         return float(self._process.stdout.readline())
 
-
-def _end(process: subprocess.Popen[str]) -> None:
-    process.communicate()  # closes its input, which ends it, and waits until its files are gone
+    def _start(self) -> subprocess.Popen[str]:
+        stack, pipe = ExitStack(), subprocess.PIPE
+        command = (sys.executable, "-m", "bench.waiting", stack.enter_context(self._place()), str(self._n))
+        process = subprocess.Popen(command, cwd=_ROOT, stdin=pipe, stdout=pipe, text=True)
+        stack.callback(process.communicate)  # closes its input, which ends it, and waits until it has
+        finalize(self, stack.close)
+        return process
 
 
 # The process with the store
 
 
-def answer(kind: str, n: int) -> None:
+def answer(url: str, n: int) -> None:
     """Fill the store, and measure what each line of the input names."""
     verbs: dict[str, Callable[[Store], float]] = {"claim": _claim, "enqueue": _enqueue}
-    with scratch() as folder:
-        store = open_store("memory://" if kind == "memory" else f"sqlite:///{folder}/bench.db")
-        store.migrate()
-        for first in range(0, n, _FILL):
-            store.insert([_jobs(min(_FILL, n - first))])
-        for verb in verbs.values():
-            verb(store)  # Why: the first time opens connections, and reads statements
-        for line in sys.stdin:
-            gc.collect()
-            figure = verbs[line.strip()](store)
-            expect(_waiting(store), n, "jobs still waiting")
-            print(figure, flush=True)
-        store.close()
+    store = open_store(url)
+    store.migrate()
+    for first in range(0, n, _FILL):
+        store.insert([_jobs(min(_FILL, n - first))])
+    for verb in verbs.values():
+        verb(store)  # Why: the first time opens connections, and reads statements
+    for line in sys.stdin:
+        gc.collect()
+        figure = verbs[line.strip()](store)
+        expect(_waiting(store), n, "jobs still waiting")
+        print(figure, flush=True)
+    store.close()
 
 
 def _claim(store: Store) -> float:

@@ -1,0 +1,46 @@
+"""Ours as one of the queues that are measured: with leases, attempts, history and fencing on, as always."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from jobpipe import Jobpipe, JobRequest
+
+from .queues import Work
+
+_WORKERS = 16
+
+
+class JobpipeQueue:
+    """A pipe with one type of job."""
+
+    def __init__(self, url: str) -> None:
+        self._pipe = Jobpipe(url, queue_size=0)
+
+    async def open(self) -> None:
+        await self._pipe.__aenter__()
+
+    async def put(self, payload: float) -> object:
+        return await self._pipe.enqueue("work", payload)
+
+    async def put_many(self, payloads: Sequence[float]) -> object:
+        return await self._pipe.enqueue_many(
+            [JobRequest(type="work", payload=payload) for payload in payloads]
+        )
+
+    async def outstanding(self) -> int:
+        stats = await self._pipe.stats()
+        return stats.scheduled + stats.queued + stats.running
+
+    @asynccontextmanager
+    async def running(self, work: Work) -> AsyncIterator[None]:
+        @self._pipe.job("work")
+        async def run(payload: float) -> None:
+            work(payload)
+
+        async with self._pipe.running(workers=_WORKERS):
+            yield
+
+    async def close(self) -> None:
+        await self._pipe.__aexit__(None, None, None)
