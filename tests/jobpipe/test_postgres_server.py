@@ -15,7 +15,9 @@ from jobpipe.errors import StoreAwayError, StoreRefusedError
 from jobpipe.job import TRANSITIONS, JobStatus, Move
 from jobpipe.stores.base import Filter, Outcome, Settlement
 from jobpipe.stores.postgres import PostgresStore
-from jobpipe.stores.postgres.connection import MOST
+from jobpipe.stores.postgres.address import Address
+from jobpipe.stores.postgres.connection import MOST, Connections
+from jobpipe.stores.postgres.statements import Statements
 from jobpipe.testing import new_job
 from jobpipe.testing.tools import finish, look, put, take, take_one, together
 
@@ -256,3 +258,20 @@ def test_crossing_transactions_are_done_again_and_reach_nobody(store: PostgresSt
     together(calls)
     assert {look(store, id).status for id in ids} <= {JobStatus.DONE, JobStatus.CANCELLED}
     assert all(len(look(store, id).history) == 1 for id in ids)
+
+
+@pytest.mark.parametrize("verb", ["settle", "release", "extend", "progress", "cool"])
+def test_leased_jobs_are_looked_up_by_id_though_the_plan_was_made_for_a_few(
+    store: PostgresStore, postgres_url: str, verb: str
+) -> None:
+    """A plan is made once for a connection; one that goes through all leases for each job takes seconds later."""
+    put(store, new_job("a"))
+    one = {"ids": ["a"], "tokens": ["b"], "statuses": ["done"], "given_back": [0], "delays": [None]}
+    values = {**one, "errors": [None], "progress": [None], "results": [None], "keys": [None]}
+    seconds = [1.0] if verb == "cool" else 1.0
+    query = Statements(schema_of(postgres_url))(verb)
+    with closing(Connections(Address.parse(postgres_url)).open()) as connection:
+        told = {**values, "seconds": seconds, "kept": 10, "now": None, "channel": "a"}
+        plan = str(connection.execute(b"EXPLAIN " + query, told).fetchall())
+    assert "jobs_id_key" in plan
+    assert "jobs_leased" not in plan

@@ -41,7 +41,7 @@ _SETTINGS = b"""
 SELECT set_config(name, value, false) FROM (VALUES
     -- Why: plans are made once, when the tables may still be empty, and must fit a million rows.
     ('plan_cache_mode', 'force_generic_plan'), ('enable_seqscan', 'off'), ('enable_bitmapscan', 'off'),
-    ('jit', 'off'), ('default_transaction_isolation', 'read committed'), ('statement_timeout', '0'),
+    ('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'), ('jit', 'off'), ('default_transaction_isolation', 'read committed'), ('statement_timeout', '0'),
     -- Why so short: a process that is stopped in the middle of a claim must not hold up those of others.
     ('idle_in_transaction_session_timeout', '5000')
 ) AS wanted (name, value)

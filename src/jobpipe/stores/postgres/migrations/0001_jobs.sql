@@ -158,7 +158,7 @@ $$;
 
 -- Why the settings: the plan is made once, for the few rows of the first call.
 CREATE FUNCTION jobpipe.note_moved() RETURNS trigger LANGUAGE plpgsql
-    SET enable_nestloop = off SET enable_mergejoin = off AS $$
+    SET enable_nestloop = off SET enable_mergejoin = off SET enable_hashjoin = on AS $$
 BEGIN
     INSERT INTO jobpipe.journal (queue, type, was, status, count, jobs, attempts)
     SELECT

@@ -5,5 +5,6 @@ UPDATE jobpipe.jobs SET
     worker = NULL, token = NULL, lease_until = NULL, gate = NULL, is_cancelling = false,
     key = coalesce(told.key, jobs.key)
 FROM unnest(%(ids)s::text[], %(tokens)s::text[], %(keys)s::text[]) AS told (id, token, key)
-WHERE jobs.id = told.id AND jobs.token = told.token AND status = 'running'
+-- Why the empty text: else a plan made for few jobs would look each one up among all leases, not by its id.
+WHERE jobs.id = told.id AND jobs.token = told.token AND status || '' = 'running'
 RETURNING told.id, told.token

@@ -25,4 +25,5 @@ FROM unnest(
     %(errors)s::text[], %(progress)s::text[], %(results)s::text[]
 ) AS told (id, token, status, given_back, delay, error, progress, result),
 jobpipe.now(%(now)s) AS now
-WHERE jobs.id = told.id AND jobs.token = told.token AND jobs.status = 'running'
+-- Why the empty text: else a plan made for few jobs would look each one up among all leases, not by its id.
+WHERE jobs.id = told.id AND jobs.token = told.token AND jobs.status || '' = 'running'
