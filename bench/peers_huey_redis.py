@@ -16,7 +16,7 @@ from .peers_huey import QuietConsumer
 from .queues import Work
 
 _THREADS = 1
-"""More of them are slower: the interpreter lets one run at a time."""
+"""As on SQLite, where more of them are slower: the interpreter lets one run at a time."""
 
 
 class HueyRedisQueue:

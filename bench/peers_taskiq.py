@@ -1,6 +1,6 @@
 """taskiq on a Redis stream, whose messages are acknowledged; no results, 100 tasks at once.
 
-It has no way to enqueue many tasks but one by one, of which so many go at once as is fastest. A stream keeps what was acknowledged:
+It has no way to enqueue many tasks but one by one, of which a hundred go at once. A stream keeps what was acknowledged:
 outstanding is what its group was not given yet or has not acknowledged.
 """
 
