@@ -21,6 +21,7 @@ from . import (
     rates,
     sqlite,
     startup,
+    streams,
     threads,
     waiting,
 )
@@ -29,7 +30,7 @@ from .report import Session, as_text, begin_session, write_json, write_markdown
 
 # Why in this order: what needs much memory comes last, when it can disturb nothing.
 LIBRARY = (threads, asyncio_, metrics, rates, startup, memory, periodic, delayed)
-SERVICE = (sqlite, pickup, http, limits, engines, waiting)
+SERVICE = (sqlite, pickup, http, streams, limits, engines, waiting)
 GROUPS = (*LIBRARY, *SERVICE)
 """Each has `cases(quick)`; a new group of cases is one more module here."""
 FEWEST_REPEATS = 5

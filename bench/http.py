@@ -56,11 +56,11 @@ def _case(store: str, workers: int, seconds: float) -> Case:
 
 
 def _requests_a_second(server: str, workers: int, seconds: float) -> float:
-    with scratch() as folder, _running(server, workers, folder) as port:
-        return _run(_load(port, seconds))
+    with scratch() as folder, running(server, workers, folder) as port:
+        return run(load(port, seconds))
 
 
-def _run(main: Any) -> float:
+def run(main: Any) -> float:
     import uvloop
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -107,12 +107,12 @@ class _Client(asyncio.Protocol):
             transport.abort()
 
 
-async def _load(port: int, seconds: float) -> float:
+async def load(port: int, seconds: float, connections: int = _CONNECTIONS) -> float:
     """Answers a second."""
     loop = asyncio.get_running_loop()
     request = _REQUEST % (port, len(_BODY), _BODY)
     clients = []
-    for _ in range(_CONNECTIONS):
+    for _ in range(connections):
         _, client = await loop.create_connection(lambda: _Client(request), "127.0.0.1", port)
         clients.append(client)
     async with asyncio.timeout(_PATIENCE):
@@ -124,12 +124,12 @@ async def _load(port: int, seconds: float) -> float:
     for client in clients:
         client.close()
     wrong = [client.wrong for client in clients if client.wrong]
-    expect(_CONNECTIONS - len(wrong), _CONNECTIONS, f"connections that were answered well ({wrong[:1]})")
+    expect(connections - len(wrong), connections, f"connections that were answered well ({wrong[:1]})")
     return answers / took
 
 
 @contextmanager
-def _running(server: str, workers: int, folder: Path) -> Iterator[int]:
+def running(server: str, workers: int, folder: Path) -> Iterator[int]:
     """A server in a process of its own; the port on which it listens."""
     command = (sys.executable, "-m", "bench.http", server, str(workers), str(folder))
     with subprocess.Popen(command, cwd=_ROOT, stdout=subprocess.PIPE, text=True) as process:
@@ -147,7 +147,7 @@ def serve(server: str, workers: int, folder: Path) -> None:
     """Serve until killed."""
     with socket.create_server(("127.0.0.1", 0), backlog=2 * _CONNECTIONS) as listener:
         listener.setblocking(False)
-        _run(_serve_bare(listener) if server == "bare" else _serve_ours(server, workers, folder, listener))
+        run(_serve_bare(listener) if server == "bare" else _serve_ours(server, workers, folder, listener))
 
 
 async def _serve_ours(server: str, workers: int, folder: Path, listener: socket.socket) -> float:

@@ -336,9 +336,9 @@ def _has_members(group: int) -> bool:
     return any(_stat(pid)[1:] == [group] for pid in _pids())
 
 
-def memory(pid: int) -> int:
-    """The most that the process ever had in memory, in bytes."""
+def memory(pid: int, field: str = "VmHWM") -> int:
+    """The most that the process ever had in memory, in bytes; with `VmRSS`, what it has now."""
     status = Path(f"/proc/{pid}/status").read_text()
-    found = re.search(r"VmHWM:\s+(\d+) kB", status)
+    found = re.search(rf"{field}:\s+(\d+) kB", status)
     assert found is not None
     return int(found[1]) * 1024
