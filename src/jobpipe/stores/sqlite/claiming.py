@@ -42,6 +42,11 @@ class Choice:
         """Those of them that start later, by their seq."""
         self.due_in: float | None = None
 
+    @property
+    def is_gated(self) -> bool:
+        """Did any of them pass a gate?"""
+        return bool(self._entered)
+
     def take(self, lanes: Sequence[_Lane]) -> None:
         """Choose from the lanes, and note in the store what came of it."""
         for _, _, seq, queue, type, key in merge(*(self._walk(lane) for lane in self._opened(lanes))):

@@ -235,9 +235,11 @@ class SqliteStore:
                 "worker": worker,
                 "token": token,
                 "until": now + lease,
-                "jobs": text_of(choice.taken),
+                "seqs": seqs,
+                "jobs": text_of(choice.taken) if choice.is_gated else None,
             }
-            self._changes += cursor.execute(sql("claim"), values).rowcount
+            statement = "claim_through_gates" if choice.is_gated else "claim"
+            self._changes += cursor.execute(sql(statement), values).rowcount
             (text,) = cursor.execute(sql("claimed"), {"seqs": seqs}).fetchone()
             claims = claims_of(text, worker, token, now, choice.later)
             return Haul(claims, self._due_in(cursor, names, choice.due_in))
@@ -281,6 +283,7 @@ class SqliteStore:
             values = {"settlements": told, "now": now, "kept": KEPT_HISTORY}
             self._cool(cursor, settlements, now)
             recorded = cursor.execute(sql("settle"), values).rowcount
+            cursor.execute(sql("leave_gates"))
             self._changes += recorded
             if recorded == len(settlements):
                 return [True] * recorded

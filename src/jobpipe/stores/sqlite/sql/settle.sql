@@ -25,7 +25,6 @@ UPDATE jobs SET
             CASE WHEN is_cancelling AND told.status NOT IN ('failed', 'scheduled') THEN NULL ELSE json(told.error) END
         )
     ) END,
-    gate = NULL,
     lease_until = NULL,
     is_cancelling = 0
 FROM (
