@@ -27,8 +27,8 @@ def ids(claims: list[Claim]) -> list[str]:
     return [claim.id for claim in claims]
 
 
-def put_some(store: Store, number: int, **fields: str | None) -> None:
-    put(store, *(new_job(f"j{n}", **fields) for n in range(number)))  # type: ignore[arg-type]
+def put_some(store: Store, number: int, key: str | None = None) -> None:
+    put(store, *(new_job(f"j{n}", key=key) for n in range(number)))
 
 
 class Limiting:
