@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from ...job import KEPT_HISTORY, TRANSITIONS, Attempt, Job, JobError, JobStatus, Move, Progress, instant
-from ..base import Claim, Lease, Missed, ScheduleEntry, Settlement
+from ..base import Claim, Lease, Settlement
 from .arrays import numbers, texts
 
 _Ended = tuple[int, float, float, str, JobError | None]
@@ -142,23 +142,4 @@ def attempt_of(text: str) -> Attempt:
     number, began_at, ended_at, worker, error = _read_ended(text)
     return Attempt(
         number=number, began_at=instant(began_at), ended_at=instant(ended_at), worker=worker, error=error
-    )
-
-
-def schedule_of(row: Sequence[Any]) -> ScheduleEntry:
-    """A row of schedules.sql."""
-    name, type, queue, payload, every, cron, tz, missed, anchor_at, next_at, last_at, last_job = row
-    return ScheduleEntry(
-        name=name,
-        type=type,
-        queue=queue,
-        payload=payload.encode(),
-        every=every,
-        cron=cron,
-        tz=tz,
-        missed=Missed(missed),
-        anchor_at=anchor_at,
-        next_at=next_at,
-        last_at=last_at,
-        last_job=last_job,
     )

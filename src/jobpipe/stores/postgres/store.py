@@ -36,6 +36,7 @@ from ..base import (
     WorkerInfo,
 )
 from ..limits import GateState, Limit, Limits
+from ..sql_rows import schedule_of
 from .address import Address
 from .arrays import numbers, texts
 from .checking import remarks
@@ -45,7 +46,7 @@ from .guest import Guests, lead
 from .inserting import Answer, Conversation, insert_steps, insert_values
 from .migrate import migrate
 from .moving import adopt, parcel_of
-from .rows import job_of, schedule_of, settle_values, text_of
+from .rows import job_of, settle_values, text_of
 from .statements import Statements
 from .watch import PostgresWatch
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from ...job import TRANSITIONS, Attempt, Job, JobError, JobStatus, Move, Progress, instant
-from ..base import Claim, Lease, Missed, NewJob, Parcel, ScheduleEntry, Settlement
+from ..base import Claim, Lease, NewJob, Parcel, Settlement
 
 
 class _Ended(Struct):
@@ -161,25 +161,6 @@ def _value_of(stored: Any) -> Any:
         return None if stored is None else _read_json(stored)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-
-
-def schedule_of(row: Sequence[Any]) -> ScheduleEntry:
-    """A row of schedules.sql."""
-    name, type, queue, payload, every, cron, tz, missed, anchor_at, next_at, last_at, last_job = row
-    return ScheduleEntry(
-        name=name,
-        type=type,
-        queue=queue,
-        payload=payload.encode(),
-        every=every,
-        cron=cron,
-        tz=tz,
-        missed=Missed(missed),
-        anchor_at=anchor_at,
-        next_at=next_at,
-        last_at=last_at,
-        last_job=last_job,
-    )
 
 
 def _history_of(stored: Any) -> tuple[Attempt, ...]:

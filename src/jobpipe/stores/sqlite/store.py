@@ -51,11 +51,12 @@ from ..base import (
     WorkerInfo,
 )
 from ..limits import GateState, Limit, Limits
+from ..sql_rows import schedule_of
 from .claiming import Choice
 from .connection import Connections, begins_by_itself, mapped_errors, plain_cursor
 from .inserting import Answer, Ticket, insert_all, insert_one
 from .migrate import migrate, refuse_newer
-from .rows import adopted_row, claims_of, job_of, parcel_of, schedule_of, settled_row, text_of
+from .rows import adopted_row, claims_of, job_of, parcel_of, settled_row, text_of
 from .statements import sql
 from .watch import SqliteWatch
 
