@@ -38,7 +38,7 @@ from .errors import BadInputError, LeaseLostError, StoreError
 from .job import Move, Progress
 from .outcome import Carried, Hopeless, error_of, outcome_of
 from .recorder import Recorder
-from .stores.base import Claim, Haul, Lease, LeaseState, Outcome, Settlement, WorkerInfo
+from .stores.base import Claim, Haul, Lease, LeaseState, News, Outcome, Settlement, WorkerInfo
 
 if TYPE_CHECKING:
     from .app import Jobpipe
@@ -64,6 +64,8 @@ MOST_RESULT = 1_048_576
 _SIGNALS = (RateLimited, StopEnvelope, StopType)
 """What the envelope's queue would take for itself."""
 _AWAY_PAUSES = (0.05, 0.2, 1.0)
+_BACK = (Move.RETRY, Move.SNOOZE)
+"""Outcomes after which a job waits again."""
 _CLOCK = SystemClock()
 
 
@@ -131,6 +133,7 @@ class Runner:
         self._claiming: asyncio.Task[None] | None = None
         self._cancellations: set[asyncio.Task[None]] = set()  # of jobs that wait for a place
         self._nudged = asyncio.Event()
+        self._has_more = True  # may a claim find jobs without a word from anybody, as soon as there is room?
         self._changed = asyncio.Event()  # a run was settled or given back
         self._is_stopping = False
         self._run_seconds: float | None = None  # the mean of late
@@ -143,7 +146,7 @@ class Runner:
         self._loop = asyncio.get_running_loop()
         if self._store.capabilities.shared:  # what others put in, this process is not told otherwise
             self._leave.append(
-                await self._pipe.courier.call(self._pipe.feed.listen, self._nudge_from_anywhere)
+                await self._pipe.courier.call(self._pipe.feed.listen, News.WORK, self._nudge_from_anywhere)
             )
         await self.queue.start()
         self._leave += [
@@ -196,6 +199,7 @@ class Runner:
             )
         except StoreError as error:
             logger.warning("%d jobs could not be given back, they will be rescued: %s", len(runs), error)
+        self._has_more = True
         for run in runs:
             self.queue.cancel(run.envelope)
 
@@ -252,7 +256,9 @@ class Runner:
     def _claim(self, room: int) -> Haul:
         """In the courier's thread. Why noted there: a handler may block the loop, and leases are kept all the same."""
         types = self._types if self._has_places() else self._unrated
+        self._has_more = True
         haul = self._store.claim(self.name, types, room, self._lease, self._limits)
+        self._has_more = len(haul.claims) == room or types is not self._types
         self._arriving = [claim.lease for claim in haul.claims]
         return haul
 
@@ -419,7 +425,7 @@ class Runner:
         self._unended -= 1
         self._ended_at = time.perf_counter()
         self._recorder.add(Settlement(run.claim.lease, outcome))
-        if not self._nudged.is_set():
+        if self._has_more and not self._nudged.is_set():
             self._nudged.set()
 
     def _settled(self, batch: list[tuple[Settlement, bool]]) -> None:
@@ -427,8 +433,8 @@ class Runner:
             lease = settlement.lease
             run = self._held.pop(lease, None)
             self._progress.pop(lease, None)
-            if run is not None and run.job_type.limit is not None:
-                self._nudged.set()  # only now its place is free
+            if run is not None and (run.job_type.limit is not None or settlement.outcome.move in _BACK):
+                self._nudged.set()  # only now its place is free, or the time of its next run known
             if not is_recorded:
                 logger.warning("%s", LeaseLostError(lease.id))
         self._changed.set()

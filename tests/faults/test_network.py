@@ -43,7 +43,7 @@ GREEDY = f"""{APP}
 @pipe.job("greedy")
 def greedy():
     note()
-    watches = [pipe.store.watch() for _ in range(20)]  # each has a connection
+    watches = [pipe.store.watch("work") for _ in range(20)]  # each has a connection
     until = time.monotonic() + 3.0
     while time.monotonic() < until:
         for watch in watches:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import pytest
 
 from jobpipe import Job, Jobpipe, JobStatus
+from jobpipe.stores.base import News
 
 T = TypeVar("T")
 
@@ -39,7 +40,7 @@ async def seen(pipe: Jobpipe, look: Callable[[], Awaitable[T]], is_it: Callable[
     """What a look finds, as soon as it is what is looked for; it looks again whenever something has changed."""
     changed = asyncio.Event()
     loop = asyncio.get_running_loop()
-    leave = pipe.feed.listen(lambda: loop.call_soon_threadsafe(changed.set))
+    leave = pipe.feed.listen(News.CHANGES, lambda: loop.call_soon_threadsafe(changed.set))
     try:
         while not is_it(found := await look()):
             await changed.wait()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from queue import Empty, Queue
 
 import pytest
@@ -13,7 +14,7 @@ from jobpipe.errors import StoreAwayError
 from jobpipe.feed import Feed
 from jobpipe.job import JobStatus
 from jobpipe.stores import open_store
-from jobpipe.stores.base import JobEvent, Store
+from jobpipe.stores.base import JobEvent, News, Store
 from jobpipe.stores.memory import MemoryStore
 from jobpipe.testing import new_job
 from jobpipe.testing.tools import finish, put, take_one
@@ -32,6 +33,10 @@ def store(url: str) -> Iterator[Store]:
 def feed(store: Store) -> Iterator[Feed]:
     with closing(Feed(store)) as feed:
         yield feed
+
+
+def ears() -> list[threading.Thread]:
+    return [each for each in threading.enumerate() if each.name.startswith("jobpipe-feed")]
 
 
 class Inbox:
@@ -79,7 +84,7 @@ def test_what_was_before_is_not_told(store: Store, feed: Feed) -> None:
 
 def test_what_happened_while_nobody_subscribed_is_not_told(store: Store, feed: Feed) -> None:
     changes = threading.Semaphore(0)
-    feed.listen(changes.release)
+    feed.listen(News.WORK, changes.release)
     leave = feed.subscribe(Inbox())
     leave()
     put(store, new_job("between"))
@@ -91,7 +96,7 @@ def test_what_happened_while_nobody_subscribed_is_not_told(store: Store, feed: F
 
 def test_a_listener_learns_that_something_changed(store: Store, feed: Feed) -> None:
     changed = threading.Event()
-    feed.listen(changed.set)
+    feed.listen(News.WORK, changed.set)
     changed.clear()
     put(store, new_job("a"))
     assert changed.wait(LIMIT)
@@ -125,7 +130,9 @@ def test_changes_of_another_process_are_told_too(sqlite_url: str) -> None:
             assert inbox.read(1) == [("a", JobStatus.QUEUED)]
 
 
-@pytest.mark.parametrize("join", [Feed.subscribe, Feed.listen])
+@pytest.mark.parametrize(
+    "join", [Feed.subscribe, *(partial(Feed.listen, news=news) for news in News)], ids=["events", *News]
+)
 def test_a_listener_that_raises_spoils_it_for_nobody(
     store: Store, feed: Feed, join: Callable[..., object], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -136,7 +143,7 @@ def test_a_listener_that_raises_spoils_it_for_nobody(
         raise RuntimeError("the loop is closed")
 
     inbox = Inbox()
-    join(feed, bad)
+    join(feed, on_news=bad) if isinstance(join, partial) else join(feed, bad)
     feed.subscribe(inbox)
     put(store, new_job("a"))
     assert raised.wait(LIMIT)
@@ -184,12 +191,30 @@ def test_a_closed_feed_has_no_thread_and_takes_no_harm_from_another_close(store:
     feed.close()
     leave()
     feed.subscribe(Inbox())
-    assert not [each for each in threading.enumerate() if each.name == "jobpipe-feed"]
+    assert not ears()
 
 
 def test_nothing_runs_before_the_first_listener(store: Store) -> None:
     with closing(Feed(store)):
-        assert not [each for each in threading.enumerate() if each.name == "jobpipe-feed"]
+        assert not ears()
+
+
+def test_there_is_an_ear_for_what_is_listened_to_and_none_when_all_have_left(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An ear costs a connection, and who makes changes has to tell it."""
+    monkeypatch.setattr("jobpipe.feed._LINGER", 0.0)
+    with closing(Feed(store)) as feed:
+        for _ in range(2):
+            leave = feed.subscribe(Inbox()), feed.subscribe(Inbox())
+            (ear,) = ears()
+            assert ear.name == "jobpipe-feed-changes"
+            for each in leave:
+                each()
+            ear.join(LIMIT)
+            assert not ears()
+        feed.listen(News.WORK, lambda: None)
+        assert [each.name for each in ears()] == ["jobpipe-feed-work"]
 
 
 def test_it_can_be_closed_by_one_of_its_listeners(store: Store) -> None:

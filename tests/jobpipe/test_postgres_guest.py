@@ -15,6 +15,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.orm import Session
 
 from jobpipe import BadInputError, JobConflictError, Jobpipe, JobStatus, QueueFullError, StoreError
+from jobpipe.stores.base import News
 from jobpipe.stores.postgres import PostgresStore
 from jobpipe.testing import new_job
 
@@ -186,7 +187,7 @@ def test_connection_to_another_store_is_refused_and_stays_usable(pipe: Jobpipe, 
 
 
 def test_workers_hear_of_the_job_when_it_is_committed(pipe: Jobpipe, postgres: str) -> None:
-    watch = pipe.store.watch()
+    watch = pipe.store.watch(News.WORK)
     with psycopg.connect(postgres) as connection:
         pipe.enqueue_sync("echo", 1, connection=connection)
         assert not watch.wait(0.05)

@@ -13,7 +13,7 @@ import pytest
 from jobpipe import StoreError
 from jobpipe.errors import StoreAwayError, StoreRefusedError
 from jobpipe.job import TRANSITIONS, JobStatus, Move
-from jobpipe.stores.base import Filter, Outcome, Settlement
+from jobpipe.stores.base import Filter, News, Outcome, Settlement
 from jobpipe.stores.postgres import PostgresStore
 from jobpipe.stores.postgres.address import Address
 from jobpipe.stores.postgres.connection import MOST, Connections
@@ -118,7 +118,7 @@ def test_only_legal_moves_are_possible(
 def test_stores_in_two_schemas_know_nothing_of_each_other(store: PostgresStore, postgres_url: str) -> None:
     with closing(PostgresStore(f"{postgres_url}_2")) as other:
         other.migrate()
-        watch = store.watch()
+        watch = store.watch(News.WORK)
         put(other, new_job("a", "there"))
         assert not watch.wait(0.05)
         watch.close()
@@ -165,7 +165,7 @@ def test_watch_whose_session_was_ended_says_so_and_listens_again(
     """Fault 16."""
     with (
         closing(PostgresStore(f"{postgres_url}&application_name=ear")) as other,
-        closing(other.watch()) as watch,
+        closing(other.watch(News.WORK)) as watch,
     ):
         with ThreadPoolExecutor(1) as pool:
             waiting = pool.submit(watch.wait, PATIENCE)
@@ -180,7 +180,7 @@ def test_watch_whose_session_was_ended_says_so_and_listens_again(
 
 def test_store_goes_on_after_the_server_crashed(own_postgres: PostgresServer) -> None:
     """Fault 16: an immediate stop, and nothing that was accepted or settled is lost."""
-    with closing(PostgresStore(own_postgres.url)) as store, closing(store.watch()) as watch:
+    with closing(PostgresStore(own_postgres.url)) as store, closing(store.watch(News.WORK)) as watch:
         store.migrate()
         put(store, new_job("a"), new_job("b"))
         assert finish(store, take_one(store), result=1)
@@ -204,7 +204,7 @@ def test_store_goes_on_after_the_server_crashed(own_postgres: PostgresServer) ->
 
 def test_server_that_is_not_there_is_away(tmp_path: object) -> None:
     with closing(PostgresStore(f"postgresql://me:s3cret@/nowhere?host={tmp_path}")) as store:
-        for verb in (store.migrate, store.check, lambda: store.get("a"), store.watch):
+        for verb in (store.migrate, store.check, lambda: store.get("a"), lambda: store.watch(News.WORK)):
             with pytest.raises(StoreAwayError) as caught:
                 verb()
             assert "s3cret" not in str(caught.value)

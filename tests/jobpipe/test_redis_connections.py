@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from jobpipe import Jobpipe, JobStatus, StoreAwayError, StoreError
+from jobpipe.stores.base import News
 from jobpipe.stores.redis import RedisStore
 from jobpipe.testing.tools import finish, look, new_job, put, take_one, tally
 
@@ -38,7 +39,7 @@ def store(server: RedisServer) -> Iterator[RedisStore]:
 
 def test_store_goes_on_after_its_connections_were_killed(server: RedisServer, store: RedisStore) -> None:
     put(store, new_job("a"))
-    with closing(store.watch()) as watch:
+    with closing(store.watch(News.WORK)) as watch:
         for n in range(5):
             server.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
             server.ask("CLIENT", "KILL", "TYPE", "pubsub")
@@ -55,7 +56,7 @@ def test_store_goes_on_after_a_restart_with_all_it_had(tmp_path: Path) -> None:
     with redis_server(tmp_path / "redis", **settings) as server, closing(opened(server)) as store:
         put(store, new_job("a"), new_job("b"))
         claim = take_one(store)
-        with closing(store.watch()) as watch:
+        with closing(store.watch(News.WORK)) as watch:
             server.stop(is_killed=True)
             with pytest.raises(StoreAwayError, match="cannot be reached"):
                 put(store, new_job("c"))
@@ -71,7 +72,7 @@ def test_store_goes_on_after_a_restart_with_all_it_had(tmp_path: Path) -> None:
 
 def test_server_that_is_not_there_is_away(tmp_path: Path) -> None:
     with closing(RedisStore(f"unix://{tmp_path}/none.sock")) as store:
-        for ask in (store.migrate, store.check, store.last_event, store.watch):
+        for ask in (store.migrate, store.check, store.last_event, lambda: store.watch(News.WORK)):
             with pytest.raises(StoreAwayError, match="cannot be reached"):
                 ask()
 
@@ -167,7 +168,7 @@ def test_half_open_subscription_is_found_out_within_five_seconds(
     with (
         closing(Mute(server.port)) as mute,
         closing(RedisStore(mute.url)) as behind,
-        closing(behind.watch()) as watch,
+        closing(behind.watch(News.WORK)) as watch,
     ):
         put(store, new_job("a"))
         assert watch.wait(PATIENCE)
@@ -180,7 +181,7 @@ def test_half_open_subscription_is_found_out_within_five_seconds(
 
 
 def test_quiet_subscription_stays_connected(server: RedisServer, store: RedisStore) -> None:
-    with closing(store.watch()) as watch:
+    with closing(store.watch(News.WORK)) as watch:
         assert not watch.wait(2.5)  # longer than it takes to ask for a sign of life
         assert not watch.wait(0.5)
         put(store, new_job("a"))
@@ -190,7 +191,7 @@ def test_quiet_subscription_stays_connected(server: RedisServer, store: RedisSto
 class DeafStore(RedisStore):
     """Hears nothing of what others do."""
 
-    def watch(self) -> Any:
+    def watch(self, news: News) -> Any:
         return DeafWatch()
 
 
@@ -256,7 +257,7 @@ def test_store_goes_to_the_node_that_has_its_slot(tmp_path: Path) -> None:
         one.ask("CLUSTER", "MEET", "127.0.0.1", two.port)
         for node in (one, two):
             wait_for(partial(is_whole, node))
-        with closing(opened(one)) as store, closing(store.watch()) as watch:
+        with closing(opened(one)) as store, closing(store.watch(News.WORK)) as watch:
             one_round(store)
             assert watch.wait(PATIENCE)
             assert one.ask("KEYS", "*") == []

@@ -13,7 +13,7 @@ import pytest
 
 from jobpipe import BadInputError, JobStatus, StoreAwayError, StoreError, StoreRefusedError
 from jobpipe.job import Move, Progress
-from jobpipe.stores.base import Filter, LeaseState, Parcel, ScheduleEntry, WorkerInfo
+from jobpipe.stores.base import Filter, LeaseState, News, Parcel, ScheduleEntry, WorkerInfo
 from jobpipe.stores.memory import MemoryStore
 from jobpipe.stores.redis import RedisStore
 from jobpipe.stores.redis.scripts import names
@@ -283,7 +283,7 @@ def test_wrong_password_is_refused_and_not_shown(tmp_path: Path) -> None:
         with closing(RedisStore(server.url.replace("://", "://:right@"))) as store:
             store.migrate()
             one_round(store)
-            with closing(store.watch()) as watch:
+            with closing(store.watch(News.WORK)) as watch:
                 put(store, new_job("news"))
                 assert watch.wait(PATIENCE)
 
@@ -300,7 +300,7 @@ def test_user_with_the_rights_that_the_docs_name_can_do_all(server: RedisServer)
     with closing(RedisStore(server.url.replace("://", "://jobs:secret@"))) as store:
         store.migrate()
         one_round(store)
-        with closing(store.watch()) as watch:
+        with closing(store.watch(News.WORK)) as watch:
             put(store, new_job("news"))
             assert watch.wait(PATIENCE)
     foreign = RedisStore(server.url.replace("://", "://jobs:secret@") + "?prefix=other")

@@ -268,11 +268,20 @@ class Parcel(Struct, frozen=True, kw_only=True):
     history: tuple[Attempt, ...]
 
 
+class News(StrEnum):
+    """What a watch waits for."""
+
+    WORK = "work"
+    """A claim may find what it did not find before. Why apart: who runs jobs need not wake up for all that happens."""
+    CHANGES = "changes"
+    """Anything else that others can see, too."""
+
+
 class Watch(Protocol):
-    """Waits for changes that others make; a hint, never the only way to learn of them."""
+    """Waits for what others do; a hint, never the only way to learn of it. It may wake up for nothing."""
 
     def wait(self, timeout: float) -> bool:
-        """Block until something may have changed since the last call (True), or the time is over."""
+        """Block until there may be news since the last call (True), or the time is over."""
 
     def close(self) -> None:
         """Let go of what it holds; a `wait` under way in another thread returns."""
@@ -416,7 +425,7 @@ class Store(Protocol):
     def last_event(self) -> int:
         """The number of the newest event; 0 if there was none."""
 
-    def watch(self) -> Watch:
+    def watch(self, news: News) -> Watch:
         """A new watch of its own; also to be closed by its owner."""
 
     # Workers

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from ..errors import JobConflictError, QueueFullError
 from ..job import JobStatus
-from ..stores.base import Missed, NewJob, Receipt, ScheduleEntry
+from ..stores.base import Missed, NewJob, News, Receipt, ScheduleEntry
 from .tools import handles, look, new_job, put, take_one, tally, together, totals
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class Scheduling:
 
     def test_tick_wakes_those_who_wait(self, store: Store, harness: StoreHarness) -> None:
         store.put_schedule(ENTRY)
-        with closing(harness.open()) as other, closing(other.watch()) as watch:
+        with closing(harness.open()) as other, closing(other.watch(News.WORK)) as watch:
             watch.wait(0)
             store.fire_tick("s", START + 60, START + 120, new_job("t1"))
             assert watch.wait(20)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ..job import JobStatus, Move
-from ..stores.base import Claim, JobEvent
+from ..stores.base import Claim, JobEvent, News, Watch
+from ..stores.limits import Limit
 from .tools import BOOM, finish, new_job, put, take_one
 
 if TYPE_CHECKING:
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 
 PATIENCE = 20.0
 """Seconds that a wake-up may take before the test gives up."""
+
+
+ONE_AT_ONCE = Limit(type="work", concurrency=1)
+ONE_OF_A_KEY = Limit(type="work", concurrency=1, is_keyed=True)
 
 
 def story(events: list[JobEvent]) -> list[tuple[str, JobStatus, int]]:
@@ -30,14 +35,46 @@ def take_mail(store: Store) -> Claim:
     return claim
 
 
-CHANGES: dict[str, Callable[[Store], object]] = {
-    "insert": lambda store: put(store, new_job("new")),
-    "claim": lambda store: take_one(store),
-    "cancel of a running job": lambda store: store.cancel(["running"]),
-    "cancel of a waiting job": lambda store: store.cancel(["waiting"]),
-    "retry": lambda store: store.retry(["failed"]),
-    "resume": lambda store: store.resume("default"),
+Change = Callable[["Store", Claim], object]
+"""By another handle; the claim is that of the job `running`."""
+WORK: dict[str, Change] = {
+    "insert": lambda store, _: put(store, new_job("new")),
+    "insert of a job for later": lambda store, _: put(store, new_job("new", delay=60)),
+    "retry": lambda store, _: store.retry(["failed"]),
+    "resume": lambda store, _: store.resume("other"),
+    "release": lambda store, claim: store.release([claim.lease]),
+    "run that is to be repeated": lambda store, claim: finish(store, claim, Move.RETRY, error=BOOM, delay=1),
+    "run that is put off": lambda store, claim: finish(store, claim, Move.SNOOZE, delay=1),
 }
+NO_WORK: dict[str, Change] = {
+    "claim": lambda store, _: take_one(store),
+    "cancel of a running job": lambda store, _: store.cancel(["running"]),
+    "cancel of a waiting job": lambda store, _: store.cancel(["waiting"]),
+    "run that succeeds": lambda store, claim: finish(store, claim),
+    "pause": lambda store, _: store.pause("default"),
+}
+CHANGES = WORK | NO_WORK
+
+
+def with_every_status(store: Store) -> Claim:
+    """Jobs that are failed, running and waiting, and a queue that is paused; the claim of the one that runs."""
+    put(store, new_job("failed"))
+    finish(store, take_one(store), Move.FAIL, error=BOOM)
+    put(store, new_job("running"))
+    claim = take_one(store)
+    put(store, new_job("waiting"))
+    store.pause("other")
+    return claim
+
+
+def wakes_up(watch: Watch, change: Callable[[], object]) -> bool:
+    """Is who waits woken by the change?"""
+    while watch.wait(0.01):
+        pass
+    with ThreadPoolExecutor(1) as pool:
+        waking = pool.submit(watch.wait, PATIENCE)
+        change()
+        return waking.result()
 
 
 class Watching:
@@ -130,44 +167,68 @@ class Watching:
 
     @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
     def test_watch_wakes_up_when_another_changes_something(
-        self, store: Store, harness: StoreHarness, change: Callable[[Store], object]
+        self, store: Store, harness: StoreHarness, change: Change
     ) -> None:
-        put(store, new_job("failed"))
-        finish(store, take_one(store), Move.FAIL, error=BOOM)
-        put(store, new_job("running"))
-        take_one(store)
-        put(store, new_job("waiting"))
-        if change is CHANGES["resume"]:
-            store.pause("default")
-        with closing(harness.open()) as other, closing(store.watch()) as watch:
+        claim = with_every_status(store)
+        with closing(harness.open()) as other, closing(store.watch(News.CHANGES)) as watch:
+            assert wakes_up(watch, lambda: change(other, claim))
+
+    @pytest.mark.parametrize("change", WORK.values(), ids=WORK)
+    def test_watch_for_work_wakes_up_when_there_may_be_some(
+        self, store: Store, harness: StoreHarness, change: Change
+    ) -> None:
+        claim = with_every_status(store)
+        with closing(harness.open()) as other, closing(store.watch(News.WORK)) as watch:
+            assert wakes_up(watch, lambda: change(other, claim))
+
+    @pytest.mark.parametrize("limit", [ONE_AT_ONCE, ONE_OF_A_KEY], ids=["type", "key"])
+    def test_watch_for_work_wakes_up_when_a_limit_lets_another_job_in(
+        self, store: Store, harness: StoreHarness, limit: Limit
+    ) -> None:
+        put(store, new_job("a", key="k"), new_job("b", key="k"))
+        (claim,) = store.claim("w1", ["work"], 2, 60, [limit]).claims
+        with closing(harness.open()) as other, closing(store.watch(News.WORK)) as watch:
+            assert wakes_up(watch, lambda: finish(other, claim))
+
+    @pytest.mark.parametrize("change", NO_WORK.values(), ids=NO_WORK)
+    def test_watch_for_work_sleeps_through_what_makes_none(
+        self, store: Store, harness: StoreHarness, change: Change
+    ) -> None:
+        if not (store.capabilities.push and store.capabilities.shared):
+            pytest.skip("it wakes up for whatever happens")
+        claim = with_every_status(store)
+        with closing(harness.open()) as other, closing(store.watch(News.WORK)) as watch:
             while watch.wait(0.01):
                 pass
-            with ThreadPoolExecutor(1) as pool:
-                waking = pool.submit(watch.wait, PATIENCE)
-                change(other)
-                assert waking.result() is True
+            change(other, claim)
+            assert not watch.wait(0.05)
 
-    def test_watch_remembers_what_changed_between_its_calls(
-        self, store: Store, harness: StoreHarness
-    ) -> None:
-        with closing(harness.open()) as other, closing(store.watch()) as watch:
-            put(other, new_job("a"))
-            assert watch.wait(PATIENCE)
-
-    def test_every_watch_wakes_up(self, store: Store, harness: StoreHarness) -> None:
-        with closing(harness.open()) as other, closing(store.watch()) as one, closing(other.watch()) as two:
+    @pytest.mark.parametrize("news", News)
+    def test_every_watch_wakes_up(self, store: Store, harness: StoreHarness, news: News) -> None:
+        with (
+            closing(harness.open()) as other,
+            closing(store.watch(news)) as one,
+            closing(other.watch(news)) as two,
+        ):
             with closing(harness.open()) as third:
                 put(third, new_job("a"))
             assert one.wait(PATIENCE)
             assert two.wait(PATIENCE)
 
+    def test_watch_remembers_what_changed_between_its_calls(
+        self, store: Store, harness: StoreHarness
+    ) -> None:
+        with closing(harness.open()) as other, closing(store.watch(News.CHANGES)) as watch:
+            put(other, new_job("a"))
+            assert watch.wait(PATIENCE)
+
     def test_watch_does_not_cry_for_ever(self, store: Store) -> None:
         put(store, new_job("a"))
-        with closing(store.watch()) as watch:
+        with closing(store.watch(News.CHANGES)) as watch:
             assert not all(watch.wait(0.01) for _ in range(50))
 
     def test_closing_a_watch_wakes_who_waits_on_it(self, store: Store) -> None:
-        watch = store.watch()
+        watch = store.watch(News.CHANGES)
         with ThreadPoolExecutor(1) as pool:
             waiting = pool.submit(watch.wait, 600.0)
             watch.close()

@@ -43,6 +43,7 @@ from ..base import (
     Lease,
     LeaseState,
     NewJob,
+    News,
     Outcome,
     Page,
     Parcel,
@@ -412,7 +413,7 @@ class MemoryStore:
         with self._step():
             return self._ledger.last_event
 
-    def watch(self) -> MemoryWatch:
+    def watch(self, news: News) -> MemoryWatch:
         return MemoryWatch(self._changed, lambda: self._ledger.changes)
 
     def beat(self, worker: WorkerInfo, seconds: float) -> None:

@@ -45,7 +45,6 @@ class Claimer:
                 **order._asdict(),
                 "token": token,
                 "look": look,
-                "channel": self._sql.schema,
                 "now": now,
             }
             come_due = Step(self._sql("come_due"), {"now": now})
@@ -110,7 +109,7 @@ class _Asking:
     def __init__(self, connection: Connection, statements: Statements, told: float | None) -> None:
         self._connection = connection
         self._sql = statements
-        self._values: dict[str, Any] = {"now": told, "channel": statements.schema}
+        self._values: dict[str, Any] = {"now": told}
 
     def __call__(self, name: str, **more: Any) -> Result:
         step = Step(self._sql(name), {**self._values, **more})

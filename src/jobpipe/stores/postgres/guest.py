@@ -106,7 +106,7 @@ class Guests:
         if is_alone:
             yield BEGIN
         answers = yield from guest_steps(self._sql, [batch], capacity, now)
-        yield Step(self._sql("tell"), {"channel": self._sql.schema})
+        yield Step(self._sql("tell_work"))
         if is_alone:
             yield COMMIT
         return answers

@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from ...job import TRANSITIONS
+from ..base import News
 
 HERE = Path(__file__).parent
 LEGAL_MOVES = sorted({(old.value, new.value) for old, moves in TRANSITIONS.items() for new in moves.values()})
@@ -20,6 +21,10 @@ class Statements:
     def __call__(self, name: str) -> bytes:
         """The statement in `sql/{name}.sql`."""
         return _read(self.schema, name)
+
+    def channel(self, news: News) -> str:
+        """Where news are told, named as the files say it."""
+        return _adapted(f"jobpipe.{news}", self.schema)
 
     def filled(self, name: str, **parts: str) -> bytes:
         """The statement with some words in it replaced; never by anything from outside."""

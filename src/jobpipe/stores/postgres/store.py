@@ -24,6 +24,7 @@ from ..base import (
     Lease,
     LeaseState,
     NewJob,
+    News,
     Page,
     Parcel,
     Receipt,
@@ -60,6 +61,8 @@ _PATIENCE = 10_000
 _PATIENCE_OF_TICKS = 2_000
 """The same for ticks. Why less: who fires them keeps leases alive."""
 _NEWEST = 2**62
+_BACK = (Move.RETRY, Move.SNOOZE)
+"""Outcomes after which a job waits again."""
 _LOST = text_of(JobError(type="WorkerLost", message="worker lost"))
 
 
@@ -81,13 +84,13 @@ class PostgresStore:
         self._full_url = url
         self._connections = Connections(self._address)
         self._sql = Statements(self._address.schema)
-        self._tell = Step(self._sql("tell"), {"channel": self._address.schema})
+        self._tell_changes, self._tell_work = Step(self._sql("tell_changes")), Step(self._sql("tell_work"))
         self._claimer = Claimer(self._connections, self._sql)
         self._guests = Guests(self._sql, self._connections)
         self._changes = 0
 
     def _step(self, statement: str, /, **values: Any) -> Step:
-        return Step(self._sql(statement), {"now": self._now(), "channel": self._address.schema, **values})
+        return Step(self._sql(statement), {"now": self._now(), **values})
 
     def _now(self) -> float | None:
         return None if self._clock is None else self._clock()
@@ -96,11 +99,17 @@ class PostgresStore:
         """Read, after what came due is queued."""
         return self._connections.run(self._step("come_due"), *steps)[1:]
 
-    def _change(self, *steps: Step) -> list[Result]:
-        """Write, and tell who listens when it is committed."""
-        results = self._connections.run(self._step("come_due"), *steps, after=self._tell)[1:]
+    def _change(self, *steps: Step, is_work: bool = False) -> list[Result]:
+        """Write, and tell who listens when it is committed: also those who look for work, if there may be some."""
+        tell = self._tell_work if is_work else self._tell_changes
+        results = self._connections.run(self._step("come_due"), *steps, after=tell)[1:]
         self._changed()
         return results
+
+    def _has_new_work(self) -> None:
+        """Tell who listens of what was committed just now."""
+        self._connections.run(self._tell_work)
+        self._changed()
 
     def _changed(self) -> None:
         self._changes += 1
@@ -155,7 +164,7 @@ class PostgresStore:
             else [insert]
         )
         try:
-            written = self._change(*steps)[-1].rows
+            written = self._change(*steps, is_work=True)[-1].rows
         except StoreError as error:
             if isinstance(error.__cause__, pg.UniqueViolation):
                 return None
@@ -174,8 +183,7 @@ class PostgresStore:
             return (yield from insert_steps(self._sql, batches, capacity, self._now()))
 
         answers = self._converse(insert)
-        self._connections.run(self._tell)
-        self._changed()
+        self._has_new_work()
         return answers
 
     def _converse(self, begin: Callable[[], Conversation]) -> list[Answer]:
@@ -222,7 +230,8 @@ class PostgresStore:
         seconds = numbers([each.outcome.cools for each in cooling])
         cool = self._step("cool", **_tokens([each.lease for each in cooling]), seconds=seconds)
         settle = Step(self._sql("settle"), settle_values(settlements, self._now()))
-        settled = self._change(*([cool] if cooling else []), settle)[-1]
+        is_work = any(each.outcome.move in _BACK for each in settlements)
+        settled = self._change(*([cool] if cooling else []), settle, is_work=is_work)[-1]
         if settled.touched == len(settlements):
             return [True] * settled.touched
         # Some were settled before, or lost: those that still have this token are, or were, settled by it.
@@ -235,15 +244,15 @@ class PostgresStore:
             return []
         told = sorted(zip(leases, keys or [None] * len(leases), strict=True), key=lambda each: each[0].id)
         tokens = _tokens([lease for lease, _ in told])
-        (released,) = self._change(self._step("release", **tokens, keys=[key for _, key in told]))
+        release = self._step("release", **tokens, keys=[key for _, key in told])
+        (released,) = self._change(release, is_work=True)
         found = {(id, token) for id, token in released.rows}
         return [(lease.id, lease.token) in found for lease in leases]
 
     def rescue(self, limit: int = 100) -> list[Rescued]:
         (found,) = self._look(self._step("rescue", limit=limit, error=_LOST, kept=KEPT_HISTORY))
         if found.rows:
-            self._connections.run(self._tell)
-            self._changed()
+            self._has_new_work()
         return [Rescued(id, worker, JobStatus(status)) for id, worker, status in found.rows]
 
     # Steering
@@ -260,7 +269,8 @@ class PostgresStore:
         """Do to each job what its status asks for; the status in which it was found."""
         if not ids:
             return []
-        (found,) = self._change(self._step(name, ids=list(ids)))
+        is_work = JobStatus.QUEUED in becomes.values()
+        (found,) = self._change(self._step(name, ids=list(ids)), is_work=is_work)
         statuses = {id: JobStatus(status) for id, status in found.rows}
         answers = []
         for id in ids:
@@ -275,7 +285,7 @@ class PostgresStore:
 
     def resume(self, queue: str) -> None:
         steps = ("resume", "wait_for_gates", "look_again")
-        self._change(*(self._step(name, queue=queue) for name in steps))
+        self._change(*(self._step(name, queue=queue) for name in steps), is_work=True)
 
     # Looking
 
@@ -340,8 +350,8 @@ class PostgresStore:
         ((number,),) = self._fold(self._step("last_event"))[0].rows
         return int(number)
 
-    def watch(self) -> Watch:
-        return PostgresWatch(self._connections, self._address.schema)
+    def watch(self, news: News) -> Watch:
+        return PostgresWatch(self._connections, self._sql, news)
 
     # Workers
 
@@ -394,8 +404,7 @@ class PostgresStore:
         answers = self._converse(tick)
         if not answers:
             return None
-        self._connections.run(self._tell)
-        self._changed()
+        self._has_new_work()
         (answer,) = answers
         return answer if not isinstance(answer, list) else answer[0] if answer else None
 
@@ -413,8 +422,7 @@ class PostgresStore:
         if not parcels:
             return 0
         new = self._connections.attempt(work)
-        self._connections.run(self._tell)
-        self._changed()
+        self._has_new_work()
         return new
 
     def discard(self, ids: Sequence[str]) -> int:

@@ -13,15 +13,18 @@ import time
 import psycopg
 from psycopg import sql
 
+from ..base import News
 from .connection import Connection, Connections
+from .statements import Statements
 
 
 class PostgresWatch:
-    """Listens on the channel of the schema."""
+    """Listens on one of the channels of the schema."""
 
-    def __init__(self, connections: Connections, channel: str) -> None:
+    def __init__(self, connections: Connections, statements: Statements, news: News) -> None:
         self._connections = connections
-        self._channel = channel
+        self._sql = statements
+        self._news = news
         self._lock = threading.Lock()
         """Held by whoever waits, and by who closes in the end."""
         self._is_closed = False
@@ -51,7 +54,10 @@ class PostgresWatch:
         connection = self._connections.open()
         try:
             with self._connections.mapped_errors():
-                connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
+                channel = sql.Identifier(self._sql.channel(self._news))
+                connection.execute(sql.SQL("LISTEN {}").format(channel))
+                if self._news is News.CHANGES:
+                    connection.execute(self._sql("want_changes"))
         except BaseException:
             connection.close()
             raise

@@ -23,6 +23,7 @@ from ..base import (
     Lease,
     LeaseState,
     NewJob,
+    News,
     Page,
     Parcel,
     Receipt,
@@ -236,8 +237,8 @@ class RedisStore:
     def last_event(self) -> int:
         return int(self._run("last_event"))
 
-    def watch(self) -> Watch:
-        return RedisWatch(self._server)
+    def watch(self, news: News) -> Watch:
+        return RedisWatch(self._server, news)
 
     # Workers
 

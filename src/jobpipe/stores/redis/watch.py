@@ -14,6 +14,7 @@ from typing import Any
 
 import redis
 
+from ..base import News
 from .server import Server
 
 _QUIET = 2.0
@@ -21,10 +22,11 @@ _QUIET = 2.0
 
 
 class RedisWatch:
-    """A subscription to the store's channel."""
+    """A subscription to one of the store's channels."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, news: News) -> None:
         self._server = server
+        self._channel = f"{server.address.root}:{news}"
         self._lock = threading.Lock()
         """Held by `wait`, and by who closes what it waits on."""
         self._bell, self._ear = socket.socketpair()
@@ -41,7 +43,7 @@ class RedisWatch:
     def _connect(self) -> None:
         connection = self._server.open()
         try:
-            connection.send_command("SUBSCRIBE", f"{self._server.address.root}:news")
+            connection.send_command("SUBSCRIBE", self._channel)
             connection.read_response()
         except BaseException:
             connection.disconnect()

@@ -39,6 +39,7 @@ from ..base import (
     Lease,
     LeaseState,
     NewJob,
+    News,
     Page,
     Parcel,
     Receipt,
@@ -422,7 +423,7 @@ class SqliteStore:
             (number,) = cursor.execute(sql("last_event")).fetchone()
             return int(number)
 
-    def watch(self) -> Watch:
+    def watch(self, news: News) -> Watch:
         return SqliteWatch(self._connections)
 
     # Workers

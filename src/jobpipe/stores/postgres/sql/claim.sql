@@ -57,6 +57,6 @@ WITH RECURSIVE lanes AS (
         ) - jobpipe.now(%(now)s) AS opens_in,
         -- Why not waited for to be on disk: what a crash takes back of claims, happens again.
         set_config('synchronous_commit', 'off', true),
-        CASE WHEN EXISTS (SELECT 1 FROM claimed) THEN pg_notify(%(channel)s, '') END
+        CASE WHEN EXISTS (SELECT 1 FROM claimed) THEN jobpipe.tell_changes() END
 )
 SELECT claimed.*, looked, due_in, opens_in FROM facts LEFT JOIN claimed ON true

@@ -18,6 +18,6 @@ WITH chosen AS MATERIALIZED (
 ), facts AS (
     SELECT
         set_config('synchronous_commit', 'off', true),
-        CASE WHEN EXISTS (SELECT 1 FROM claimed) THEN pg_notify(%(channel)s, '') END
+        CASE WHEN EXISTS (SELECT 1 FROM claimed) THEN jobpipe.tell_changes() END
 )
 SELECT claimed.* FROM claimed, facts

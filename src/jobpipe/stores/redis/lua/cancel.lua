@@ -6,7 +6,7 @@ for n, job in ipairs(load_ids(told)) do
   if job and job[STATUS] == 'running' then
     job[IS_CANCELLING] = 1
     touch(job)
-    has_news = true
+    has_changes = true
   elseif job and NEXT[job[STATUS]].cancel then
     shift(job, 'cancel')
   end

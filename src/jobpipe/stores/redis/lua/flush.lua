@@ -46,6 +46,7 @@ local function flush_gates()
       redis.call('ZREM', P .. 'gates:' .. type, gate)
     end
     redis.call('ZADD', P .. 'opening:' .. type, 'XX', now, gate)
+    has_work = true
   end
 end
 
@@ -56,8 +57,15 @@ local function flush_events()
       'XADD', P .. 'events', 'MINID', '~', string.format('%.0f', math.max(last - KEPT_EVENTS, 0)),
       string.format('%.0f-0', last), 'count', event_count, 'events', cmsgpack.pack(events)
     )
-    has_news = true
+    has_changes = true
   end
+end
+
+-- Tell who watches.
+local function tell()
+  if has_changes then redis.call('PUBLISH', P .. 'changes', '') end
+  if has_work then redis.call('PUBLISH', P .. 'work', '') end
+  has_changes, has_work = false, false
 end
 
 -- Write all that has changed, and tell who watches.
@@ -82,9 +90,9 @@ local function flush()
   flush_lanes()
   flush_gates()
   flush_events()
-  if has_news then redis.call('PUBLISH', P .. 'news', '') end
+  tell()
   changed, is_changed, fresh, adds, drops, texts = {}, {}, {}, {}, {}, {}
-  waiting, events, event_count, has_news = {}, {}, 0, false
+  waiting, events, event_count = {}, {}, 0
   lanes, lane_index, parkings, left = {}, {}, {}, {}
 end
 

@@ -35,6 +35,7 @@ local function make(new)
   stow(job, PAYLOAD, payload)
   jobs[job[SEQ]] = job
   known[id] = job
+  has_work = true
   fresh[#fresh + 1] = id
   fresh[#fresh + 1] = job[SEQ]
   return job

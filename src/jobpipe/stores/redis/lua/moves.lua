@@ -106,5 +106,7 @@ local function shift(job, move)
   leave(job, lane)
   job[STATUS] = status
   if FINISHED[status] then job[FINISHED_AT] = now end
+  -- Why not what comes due: who claims knows when it does, and asks then.
+  if WAITING[status] and move ~= 'come due' then has_work = true end
   enter(job, lane)
 end

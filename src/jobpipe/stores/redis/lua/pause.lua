@@ -10,4 +10,5 @@ if not told[2] then
     end
   end
 end
-redis.call('PUBLISH', P .. 'news', '')
+has_changes, has_work = true, not told[2]
+tell()

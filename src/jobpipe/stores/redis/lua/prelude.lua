@@ -30,7 +30,7 @@ local left = {} -- name of a gate that a job has left -> {type, key}
 local texts = {} -- name -> long text to be written, or false to be deleted
 local events, event_count = {}, 0 -- id, type, queue, status, attempts, id, ...
 local numbers = {} -- number -> as text, since the same come again and again
-local has_news = false
+local has_changes, has_work = false, false -- what is to be told to who watches
 
 local function many(command, key, args)
   for first = 1, #args, AT_ONCE do

@@ -5,7 +5,7 @@ for n, job in ipairs(load_ids(ids)) do
   if is_held(job, tokens[n]) then
     job[PROGRESS] = reports[n]
     touch(job)
-    has_news = true
+    has_changes = true
   end
 end
 flush()

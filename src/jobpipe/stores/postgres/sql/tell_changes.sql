@@ -1,0 +1,1 @@
+SELECT jobpipe.tell_changes()

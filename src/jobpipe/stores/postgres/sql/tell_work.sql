@@ -1,0 +1,1 @@
+SELECT pg_notify('jobpipe.work', ''), jobpipe.tell_changes()
