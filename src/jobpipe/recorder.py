@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("jobpipe")
 
-_MOST = 500
+_MOST = 1_000
 _LAST_WORD = 1.0
 """Seconds that outcomes may still take when the service ends."""
 _AWAY_PAUSES = (0.05, 0.2, 1.0)

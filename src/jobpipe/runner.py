@@ -49,7 +49,7 @@ logger = logging.getLogger("jobpipe")
 
 POLL = 1.0
 """Seconds after which it looks for jobs even if nothing was heard of any."""
-_MOST_AHEAD = 250
+_MOST_AHEAD = 1_000
 """Jobs claimed beyond the places there are, at the most."""
 _SECONDS_AHEAD = 0.05
 """So much work may wait here for a place: enough to never run dry, too little to be missed elsewhere."""
