@@ -24,6 +24,8 @@ K = TypeVar("K")
 T = TypeVar("T")
 
 _OURS = "jobpipe"
+_WAITING = "jobpipe, waiting"
+"""Why also these: two processes that do nothing but no-ops, one that puts in and a server share two cores."""
 _QUICKLY = 4
 """What a quick run divides the numbers of jobs by."""
 _SCALES = 1.6
@@ -100,13 +102,17 @@ def _processed_rows(engine: _Engine, jobs: Mapping[str, int]) -> Iterator[Case]:
                 peer_name=peer,
                 goals=(Goal(">=", engine.times),) if size == 1 else (),
             )
-    yield row(
-        "processed by 2, next to 1",
-        ours=found.figure(itemgetter((_OURS, 2))),
-        peer=found.figure(itemgetter((_OURS, 1))),
-        peer_name="1 process",
-        goals=(Goal(">=", _SCALES),),
+    waiting = _measured_together(
+        {(_WAITING, size): partial(processed, engine.place, _WAITING, 3_000, size) for size in (1, 2)}
     )
+    for kind, shared, what in ((_OURS, found, "no-op jobs"), (_WAITING, waiting, "jobs of 10 ms")):
+        yield row(
+            f"processed by 2, next to 1, {what}",
+            ours=shared.figure(itemgetter((kind, 2))),
+            peer=shared.figure(itemgetter((kind, 1))),
+            peer_name="1 process",
+            goals=(Goal(">=", _SCALES),),
+        )
 
 
 def _enqueued_rows(engine: _Engine, jobs: Mapping[str, int]) -> Iterator[Case]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
@@ -14,6 +15,9 @@ _WORKERS = 16
 
 class JobpipeQueue:
     """A pipe with one type of job."""
+
+    seconds = 0.0
+    """That each job waits for something."""
 
     def __init__(self, url: str) -> None:
         self._pipe = Jobpipe(url, queue_size=0)
@@ -38,9 +42,17 @@ class JobpipeQueue:
         @self._pipe.job("work")
         async def run(payload: float) -> None:
             work(payload)
+            if self.seconds:
+                await asyncio.sleep(self.seconds)
 
         async with self._pipe.running(workers=_WORKERS):
             yield
 
     async def close(self) -> None:
         await self._pipe.__aexit__(None, None, None)
+
+
+class WaitingJobpipeQueue(JobpipeQueue):
+    """The same with jobs as most are: they wait for somebody else."""
+
+    seconds = 0.01

@@ -74,7 +74,8 @@ def test_schema_of_somebody_else_may_be_given(postgres: str, admin: psycopg.Conn
     admin.execute("DROP SCHEMA IF EXISTS given CASCADE")
     admin.execute("DROP ROLE IF EXISTS clerk")
     admin.execute("CREATE ROLE clerk LOGIN")
-    url = postgres.replace("postgres@", "clerk@") + "&schema=given"
+    sign = "&" if "?" in postgres else "?"
+    url = f"{postgres.replace('postgres@', 'clerk@')}{sign}schema=given"
     with closing(PostgresStore(url)) as store:
         with pytest.raises(StoreRefusedError, match='CREATE SCHEMA "given" AUTHORIZATION "clerk"'):
             store.migrate()
