@@ -8,6 +8,9 @@ import signal
 import sqlite3
 from collections import Counter
 from contextlib import closing
+from datetime import datetime
+
+from jobpipe.testing.tools import take
 
 from .programs import LIMIT, Start, eventually, script
 
@@ -29,6 +32,20 @@ threads = [threading.Thread(target=claim, args=[n]) for n in range(50)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
 print("claimed", *claimed)
+"""
+
+DEAF = """
+import time
+from pathlib import Path
+from jobpipe.stores.sqlite.watch import SqliteWatch
+from app import pipe
+
+def wait(self, timeout):
+    Path("heard").write_text("deaf")
+    time.sleep(min(timeout, 0.05))
+    return False
+
+SqliteWatch.wait = wait
 """
 
 WRITE = """
@@ -74,6 +91,8 @@ def test_200_claimers_claim_each_of_1000_jobs_once(durable: Start) -> None:
     durable.let_go()
     assert [claimer.code() for claimer in claimers] == [0] * 4
     claimed = [id for claimer in claimers for id in claimer.output.split() if id.startswith("j")]
+    with durable.store() as store:  # Why: of what others had locked, a claimer sees nothing, and leaves
+        claimed += [claim.id for claim in take(store, 100, types=["mark"])]
     assert sorted(claimed) == sorted(f"j{n}" for n in range(1_000))
     assert Counter(job.attempts for job in durable.jobs().values()) == {1: 1_000}
     assert_no_lock_was_met(durable)
@@ -142,3 +161,15 @@ def test_memory_is_refused_for_two_processes(start: Start) -> None:
         program = start(command, "--store", "memory://", "--processes", "2")
         assert program.code() == 2
         assert program.output == "error: --processes must be 1 with memory://, which no two processes share\n"
+
+
+def test_jobs_run_within_the_poll_interval_though_nobody_watches_the_file(start: Start) -> None:
+    """Fault 17: on SQLite a wake-up is a look at the file; a worker that sees nothing there finds the jobs all the same."""
+    (start.folder / "deaf.py").write_text(DEAF)
+    service = start.serve("--workers", "0")
+    start.worker("deaf:pipe")
+    for n in range(3):
+        job = service.finished(service.enqueue("mark", n))
+        came_at, began_at = (datetime.fromisoformat(job[name]) for name in ("created_at", "started_at"))
+        assert (began_at - came_at).total_seconds() < 1.0 + 2.0  # the poll, and a machine that is busy
+    assert "deaf" in (start.folder / "heard").read_text()
