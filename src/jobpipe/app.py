@@ -303,9 +303,7 @@ class Jobpipe:
     def _insert_sync(self, batch: list[NewJob]) -> list[Receipt]:
         if not batch:
             return []
-        receipts = unwrap(self.store.insert([batch], capacity=self.settings.queue_size)[0])
-        self.hint()
-        return receipts
+        return unwrap(self.courier.insert_now([batch])[0])
 
     def on_hint(self, listener: Callable[[], object]) -> Callable[[], None]:
         """Be told, in the thread that did it, that this process put jobs in or let them go on."""

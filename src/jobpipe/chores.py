@@ -13,6 +13,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from .errors import StoreError
+from .marks import reach
 
 if TYPE_CHECKING:
     from .app import Jobpipe
@@ -95,7 +96,7 @@ class Chores:
         leases = self._runner.leases() if self._runner is not None else []
         if leases and self._runner is not None:
             states = self._store.extend(leases, self._pipe.settings.lease)
-            self._runner.heed(dict(zip(leases, states, strict=True)))
+            self._runner.kept(dict(zip(leases, states, strict=True)))
 
     def _note_progress(self) -> None:
         reports = self._runner.take_progress() if self._runner is not None else []
@@ -103,7 +104,10 @@ class Chores:
             self._store.progress(reports)
 
     def _rescue(self) -> float | None:
+        reach("rescue-before")
         rescued = self._store.rescue()
+        if rescued:
+            reach("rescue-after")
         for job in rescued:
             logger.warning("job %s was lost by its worker %s: it is %s now", job.id, job.worker, job.status)
         # Why not all at once: meanwhile this thread would keep no leases.

@@ -15,6 +15,7 @@ from typing import ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 from .errors import JobConflictError, QueueFullError
+from .marks import reach
 from .stores.base import NewJob, Receipt, Store
 
 P = ParamSpec("P")
@@ -57,7 +58,7 @@ class Courier:
     async def insert(self, batch: Sequence[NewJob]) -> Answer:
         """Insert a batch, together with others that come at the same time."""
         if self._threads is None:
-            return self._insert([batch])[0]
+            return self.insert_now([batch])[0]
         loop = asyncio.get_running_loop()
         group = self._groups.get(loop)
         if group is None:
@@ -74,7 +75,7 @@ class Courier:
             while group.waiting:
                 load, group.waiting = group.waiting[:_MOST_TOGETHER], group.waiting[_MOST_TOGETHER:]
                 try:
-                    answers = await self.call(self._insert, [batch for batch, _ in load])
+                    answers = await self.call(self.insert_now, [batch for batch, _ in load])
                 except Exception as error:
                     for _, future in load:
                         if not future.done():
@@ -88,8 +89,11 @@ class Courier:
             for _, future in group.waiting:
                 future.cancel()  # only where the loop itself ends
 
-    def _insert(self, batches: list[Sequence[NewJob]]) -> list[Answer]:
+    def insert_now(self, batches: Sequence[Sequence[NewJob]]) -> list[Answer]:
+        """Insert batches from this very thread."""
+        reach("enqueue-before")
         answers = self._store.insert(batches, capacity=self._capacity)
+        reach("enqueue-after")
         self._on_insert()
         return answers
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .errors import StoreAwayError
+from .marks import reach
 from .stores.base import Settlement
 
 if TYPE_CHECKING:
@@ -52,8 +53,10 @@ class Recorder:
         size = _MOST
         while self._settlements:
             batch = self._settlements[:size]
+            reach("settle-before")
             try:
                 recorded = await self._pipe.courier.call(self._pipe.store.settle, batch)
+                reach("settle-after")
             except StoreAwayError as error:
                 if not failures:
                     logger.warning("outcomes cannot be recorded for now, they are kept: %s", error)

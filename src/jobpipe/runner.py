@@ -36,6 +36,7 @@ from . import payload as json
 from .current import CurrentJob, reset_current, set_current
 from .errors import BadInputError, LeaseLostError, StoreError
 from .job import Move, Progress
+from .marks import reach
 from .outcome import Carried, Hopeless, error_of, outcome_of
 from .recorder import Recorder
 from .stores.base import Claim, Haul, Lease, LeaseState, News, Outcome, Settlement, WorkerInfo
@@ -74,16 +75,17 @@ class _Run:
 
     __slots__ = (
         *("began_at", "claim", "envelope", "is_cancelling", "is_ended", "is_gone", "job_type", "progress"),
-        *("key", "result", "taken_at"),
+        *("held_until", "key", "result", "taken_at"),
     )
 
     envelope: Envelope[_Run]
 
-    def __init__(self, claim: Claim, job_type: JobType[..., Any], now: float) -> None:
+    def __init__(self, claim: Claim, job_type: JobType[..., Any], now: float, lease: float) -> None:
         self.claim = claim
         self.job_type = job_type
         self.key: str | None = None  # found here, since who put the job in did not know its type
         self.taken_at = now + claim.starts_in
+        self.held_until = now + lease  # at the latest, unless the lease was extended
         self.began_at = 0.0  # 0 until it begins
         self.is_ended = False
         self.is_cancelling = False  # somebody wants it cancelled, and it was told
@@ -127,6 +129,8 @@ class Runner:
         self._lock = threading.Lock()  # of the flags of a run: handlers in threads begin on their own
         self._held: dict[Lease, _Run] = {}  # until it is settled or given back
         self._arriving: list[Lease] = []  # claimed, and not told to the event loop yet
+        self._claimed_at = 0.0  # when it was
+        self._kept_until = 0.0  # what was held when leases were last extended is held no longer than this
         self._unended = 0  # of those, the ones that wait or run
         self._progress: dict[Lease, Progress] = {}
         self._recorder = Recorder(pipe, self._settled)
@@ -257,7 +261,11 @@ class Runner:
         """In the courier's thread. Why noted there: a handler may block the loop, and leases are kept all the same."""
         types = self._types if self._has_places() else self._unrated
         self._has_more = True
+        reach("claim-before")
         haul = self._store.claim(self.name, types, room, self._lease, self._limits)
+        if haul.claims:
+            reach("claim-after")
+        self._claimed_at = self._now()
         self._has_more = len(haul.claims) == room or types is not self._types
         self._arriving = [claim.lease for claim in haul.claims]
         return haul
@@ -288,7 +296,7 @@ class Runner:
         envelopes: list[Envelope[_Run]] = []
         unkeyed: list[_Run] = []
         for claim in claims:
-            run = _Run(claim, self._pipe.types[claim.type], self._now())
+            run = _Run(claim, self._pipe.types[claim.type], self._claimed_at, self._lease)
             self._held[claim.lease] = run
             self._unended += 1
             try:
@@ -306,6 +314,8 @@ class Runner:
             envelopes.append(run.envelope)
             self._meters.wait_seconds[claim.queue].observe(max(claim.started_at - claim.run_at, 0.0))
         self._arriving = []
+        if claims:
+            reach("claim-taken")
         if unkeyed:
             await self._give_back(unkeyed)
             self._nudged.set()
@@ -377,11 +387,17 @@ class Runner:
                 raise Carried(signal) from None
 
     def _begin(self, run: _Run) -> bool:
-        """False if it was given back before it could begin."""
+        """False if it was given back before it could begin, or its lease has run out: this process was frozen."""
         with self._lock:
-            if not run.is_gone:
-                run.began_at = self._now()
-            return not run.is_gone
+            if run.is_gone:
+                return False
+            now = self._now()
+            if now <= run.held_until or now <= self._kept_until:
+                run.began_at = now
+                return True
+            run.is_gone = True
+        self.heed({run.claim.lease: LeaseState.LOST})
+        return False
 
     def _current(self, run: _Run, context: Context) -> CurrentJob:
         def report(progress: Progress) -> None:
@@ -461,6 +477,15 @@ class Runner:
             started_at=self._began_at,
             limits=tuple(self._limits),
         )
+
+    def kept(self, states: Mapping[Lease, LeaseState]) -> None:
+        """Heed what the store said just now when all leases were to be extended."""
+        with self._lock:  # Why at once: what is lost must not begin before the event loop is told
+            for lease, state in states.items():
+                if state is LeaseState.LOST and (run := self._held.get(lease)) is not None:
+                    run.is_gone = True
+            self._kept_until = self._now() + self._lease
+        self.heed(states)
 
     def heed(self, states: Mapping[Lease, LeaseState]) -> None:
         """Break off the jobs that are lost, or wanted cancelled."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from .errors import SettingsError
+from .marks import VARIABLE
 from .targets import read_target
 from .url import BadUrlError
 
@@ -228,7 +229,7 @@ def _check_read_token(given: Mapping[str, _Given]) -> None:
 
 def unknown_settings(environ: Mapping[str, str] | None = None, env_file: Path | str = ".env") -> list[str]:
     """Names that look like ours and are none: misspelt, most likely."""
-    known = {each.metadata["env"] for each in fields(Settings)}
+    known = {VARIABLE, *(each.metadata["env"] for each in fields(Settings))}
     given = {**(os.environ if environ is None else environ), **read_env_file(Path(env_file))}
     return sorted(name for name in given if name.startswith("JOBPIPE_") and name not in known)
 

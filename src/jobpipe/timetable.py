@@ -16,6 +16,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, json
 from .errors import BadInputError, JobpipeError, QueueFullError, ScheduleNotFoundError, StoreError
 from .ids import check_name
 from .job import instant
+from .marks import reach
 from .request import JobRequest, Name, convert
 from .schedule import LONGEST, SHORTEST, Timing, following, is_missed, placed, preview, tick_id
 from .stores.base import Missed, NewJob, Receipt, ScheduleEntry, Store
@@ -148,6 +149,7 @@ class Timetable:
     def _fire(self, store: Store, entry: ScheduleEntry, next_at: float, now: float) -> bool:
         """False if there was no room for the job."""
         job = None if is_missed(entry, now) else self._job(entry)
+        reach("tick-before")
         answer = store.fire_tick(
             entry.name, entry.next_at, next_at, job, capacity=self._pipe.settings.queue_size
         )
@@ -157,6 +159,7 @@ class Timetable:
             logger.error("the tick of schedule %s is left out: %s", entry.name, answer)
             store.fire_tick(entry.name, entry.next_at, next_at, None)
         elif answer is not None:
+            reach("tick-after")
             self._pipe.hint()
         return True
 

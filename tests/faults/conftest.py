@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ..servers_redis import with_own_keys
 from .programs import APP, Start
 
 if sys.platform != "linux":
@@ -22,3 +23,15 @@ def start(tmp_path: Path) -> Iterator[Start]:
         yield start
     finally:
         start.close()
+
+
+@pytest.fixture(params=["sqlite", "postgres", "redis"])
+def durable(request: pytest.FixtureRequest, start: Start) -> Start:
+    """Programs on each of the stores that outlive them."""
+    if request.param == "postgres":
+        start.env["JOBPIPE_STORE"] = request.getfixturevalue("postgres_url")
+    elif request.param == "redis":
+        start.env["JOBPIPE_STORE"] = with_own_keys(request.getfixturevalue("redis_url"))
+    else:
+        start.env["JOBPIPE_STORE"] = f"sqlite:///{start.database}"
+    return start

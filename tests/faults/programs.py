@@ -11,14 +11,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from functools import cached_property
 from pathlib import Path
 from sqlite3 import connect
 from typing import Any, TypeVar
 
 import httpx
+
+from jobpipe import Job
+from jobpipe.stores import open_store
+from jobpipe.stores.base import Filter, Store
 
 T = TypeVar("T")
 
@@ -153,6 +157,9 @@ class Program:
     def child(self) -> int:
         """The one child, as soon as there is one."""
         return eventually(self.children, "no child")[0]
+
+    def signal_child(self, number: int) -> None:
+        os.kill(self.child(), number)
 
     def kill_child(self) -> int:
         """`kill -9` of the child; returns when it is buried."""
@@ -307,7 +314,33 @@ class Start:
     def database(self) -> Path:
         return self.folder / "jobs.db"
 
+    # What is in the store
+
+    @property
+    def store_url(self) -> str:
+        return self.env.get("JOBPIPE_STORE", f"sqlite:///{self.database}")
+
+    @contextmanager
+    def store(self) -> Iterator[Store]:
+        """A handle on the store of the programs."""
+        with closing(open_store(self.store_url)) as store:
+            store.migrate()
+            yield store
+
+    def jobs(self) -> dict[str, Job]:
+        """All jobs, whole, by their ids, the oldest first."""
+        with self.store() as store:
+            ids: list[str] = []
+            before: int | None = None
+            while True:
+                page = store.page(Filter(), 500, before)
+                ids += [job.id for job in page.jobs]
+                before = page.next
+                if before is None:
+                    return {id: job for id in reversed(ids) if (job := store.get(id)) is not None}
+
     def sql(self, statement: str, *values: Any) -> list[Any]:
+        """In the file, where the store is one."""
         with closing(connect(self.database, timeout=LIMIT)) as connection, connection:
             return connection.execute(statement, values).fetchall()
 

@@ -7,17 +7,34 @@ import signal
 
 from .programs import APP, Start, eventually
 
+GREEDY = f"""{APP}
+import threading
 
-def test_a_stopped_process_that_wakes_up_after_its_lease_is_refused(start: Start) -> None:
+@pipe.job("greedy")
+def greedy(seconds: float):
+    note()
+    until = time.monotonic() + seconds
+
+    def ask():
+        while time.monotonic() < until:
+            pipe.store.counts()
+
+    threads = [threading.Thread(target=ask) for _ in range(5)]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+"""
+
+
+def test_a_stopped_process_that_wakes_up_after_its_lease_is_refused(durable: Start) -> None:
     """Fault 11: SIGSTOP past the lease, another finishes, SIGCONT."""
-    service = start.serve("--workers", "0", "--lease", "0.5")
-    first = start.worker("--lease", "0.5")
+    service = durable.serve("--workers", "0", "--lease", "0.5")
+    first = durable.worker("--lease", "0.5")
     id = service.enqueue("hold")
-    sleeper = start.begun(id)
+    sleeper = durable.begun(id)
     os.kill(sleeper, signal.SIGSTOP)
-    start.worker("--lease", "0.5")
-    second = start.begun(id, attempt=2)
-    start.let_go()
+    durable.worker("--lease", "0.5")
+    second = durable.begun(id, attempt=2)
+    durable.let_go()
     job = service.finished(id)
     os.kill(sleeper, signal.SIGCONT)
     first.line(f"the lease of job '{id}' was lost")
@@ -29,40 +46,40 @@ def test_a_stopped_process_that_wakes_up_after_its_lease_is_refused(start: Start
     assert second != sleeper
 
 
-def test_a_stopped_process_that_wakes_up_while_another_runs_the_job_is_refused(start: Start) -> None:
+def test_a_stopped_process_that_wakes_up_while_another_runs_the_job_is_refused(durable: Start) -> None:
     """Fault 11: it ends its run at once, and has a result; the other has none yet."""
-    service = start.serve("--workers", "0", "--lease", "0.5")
-    first = start.worker("--lease", "0.5")
+    service = durable.serve("--workers", "0", "--lease", "0.5")
+    first = durable.worker("--lease", "0.5")
     id = service.enqueue("hold")
-    sleeper = start.begun(id)
+    sleeper = durable.begun(id)
     os.kill(sleeper, signal.SIGSTOP)
-    start.worker("--lease", "0.5")
-    second = start.begun(id, attempt=2)
-    start.let_go(sleeper)
+    durable.worker("--lease", "0.5")
+    second = durable.begun(id, attempt=2)
+    durable.let_go(sleeper)
     os.kill(sleeper, signal.SIGCONT)
     first.line(f"the lease of job '{id}' was lost")
     assert service.job(id)["status"] == "running"
-    start.let_go()
+    durable.let_go()
     job = service.finished(id)
     assert (job["status"], job["attempts"], job["result"]) == ("done", 2, second)
     assert len(job["history"]) == 2
 
 
-def test_a_handler_that_blocks_the_event_loop_keeps_its_lease(start: Start) -> None:
+def test_a_handler_that_blocks_the_event_loop_keeps_its_lease(durable: Start) -> None:
     """Fault 14: three lease times, half of them with the interpreter to itself; others are eager to rescue."""
-    service = start.serve("--workers", "0", "--lease", "1")
-    start.worker("--workers", "1")
-    start.worker("--workers", "1")
+    service = durable.serve("--workers", "0", "--lease", "1")
+    durable.worker("--workers", "1")
+    durable.worker("--workers", "1")
     ids = [service.enqueue("block", 3.0) for _ in range(2)]
     for job in service.all_done(ids):
         assert (job["attempts"], len(job["history"])) == (1, 1)
-    assert len(start.runs()) == 2
-    assert "lost" not in "".join(program.output for program in start.programs)
+    assert len(durable.runs()) == 2
+    assert "lost" not in "".join(program.output for program in durable.programs)
 
 
-def test_a_type_that_no_worker_knows_waits_until_one_does(start: Start) -> None:
+def test_a_type_that_no_worker_knows_waits_until_one_does(durable: Start) -> None:
     """Fault 24."""
-    service = start.serve()
+    service = durable.serve()
     id = service.enqueue("rare", {"a": 1})
     other = service.enqueue("mark", 1)
     assert service.finished(other)["status"] == "done"
@@ -72,8 +89,8 @@ def test_a_type_that_no_worker_knows_waits_until_one_does(start: Start) -> None:
     job = service.job(id)
     assert (job["status"], job["attempts"], job["history"]) == ("queued", 0, [])
     knowing = f"{APP}\n@pipe.job('rare')\nasync def rare(payload):\n    return ['known', payload]\n"
-    (start.folder / "knowing.py").write_text(knowing)
-    start.worker("knowing:pipe")
+    (durable.folder / "knowing.py").write_text(knowing)
+    durable.worker("knowing:pipe")
     job = service.finished(id)
     assert (job["status"], job["attempts"], job["result"]) == ("done", 1, ["known", {"a": 1}])
 
@@ -89,3 +106,12 @@ def test_the_last_worker_that_knew_a_type_is_missed_when_it_is_killed(start: Sta
     eventually(lambda: service.get(f"/jobs/{id}/explain")["reason"] == "no_worker")
     start.worker()
     assert service.finished(id)["attempts"] == 1
+
+
+def test_handlers_that_keep_all_connections_busy_keep_their_leases(durable: Start) -> None:
+    """Fault 27: more threads of theirs than the handle has connections, for two lease times; then they are settled."""
+    (durable.folder / "greedy.py").write_text(GREEDY)
+    service = durable.serve("greedy:pipe", "--workers", "4", "--lease", "1")
+    ids = [service.enqueue("greedy", 2.0) for _ in range(4)]
+    assert all((job["attempts"], len(job["history"])) == (1, 1) for job in service.all_done(ids))
+    assert "lost" not in service.output

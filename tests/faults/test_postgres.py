@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import time
 from collections import Counter
@@ -78,41 +77,6 @@ def test_jobs_of_all_processes_run_once(start: Start, postgres_url: str) -> None
     for program in start.programs:
         assert "ERROR" not in program.output, program.output
         assert "Traceback" not in program.output, program.output
-
-
-def test_killed_worker_is_noticed_by_another_process(start: Start, postgres_url: str) -> None:
-    """Fault 9."""
-    store = ("--store", postgres_url)
-    service = start.serve(*store, "--workers", "0")
-    worker = start.worker(*store)
-    id = service.enqueue("hold")
-    first = start.begun(id)
-    worker.kill()
-    start.worker(*store)
-    second = start.begun(id, attempt=2)
-    assert second != first
-    start.let_go()
-    job = service.finished(id)
-    assert (job["status"], job["attempts"], job["result"]) == ("done", 2, second)
-
-
-def test_stopped_worker_changes_nothing_when_it_wakes_up(start: Start, postgres_url: str) -> None:
-    """Fault 11."""
-    store = ("--store", postgres_url)
-    service = start.serve(*store, "--workers", "0")
-    worker = start.worker(*store)
-    id = service.enqueue("hold")
-    first = start.begun(id)
-    os.kill(first, signal.SIGSTOP)
-    start.worker(*store)
-    second = start.begun(id, attempt=2)
-    start.let_go(second)
-    assert service.finished(id)["result"] == second
-    start.let_go(first)
-    os.kill(first, signal.SIGCONT)
-    worker.line("the lease of job .* was lost")
-    job = service.job(id)
-    assert (job["result"], len(job["history"])) == (second, 2)
 
 
 def test_ended_sessions_cost_nothing(start: Start, own_postgres: PostgresServer, sql: Sql) -> None:

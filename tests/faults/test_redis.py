@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,23 +45,6 @@ def test_several_processes_share_the_jobs(start: Start, server: RedisServer) -> 
         service.accept(id)
     service.all_done(ids)
     assert sorted(id for id, _, _ in start.runs()) == sorted(ids)
-
-
-def test_worker_that_dies_costs_the_attempt_only(start: Start, server: RedisServer) -> None:
-    """Faults 9 and 25, on Redis."""
-    service = start.serve("--store", server.url, "--workers", "0")
-    worker = start.worker("--store", server.url)
-    service.enqueue("hold", id="held")
-    start.begun("held")
-    worker.kill()
-    start.worker("--store", server.url)
-    start.begun("held", 2)
-    start.let_go()
-    job = service.finished("held")
-    assert (job["status"], job["attempts"]) == ("done", 2)
-    assert is_one_outcome(job)
-    service.signal(signal.SIGTERM)
-    assert service.code() == 0
 
 
 def test_restart_of_the_server_loses_nothing_and_is_over_soon(start: Start, server: RedisServer) -> None:

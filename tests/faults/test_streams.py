@@ -119,9 +119,11 @@ def enqueue_many(service: Program) -> None:
         assert service.call("POST", "/enqueue/batch", {"jobs": jobs}, is_safe=False).status_code == 202
 
 
-def test_places_and_memory_of_clients_that_vanish_or_never_read_come_back(start: Start, crowd: Crowd) -> None:
+def test_places_and_memory_of_clients_that_vanish_or_never_read_come_back(
+    durable: Start, crowd: Crowd
+) -> None:
     """Fault 26: those that read miss nothing, and as many as before are served afterwards."""
-    service = start.serve("--workers", "0")
+    service = durable.serve("--workers", "0")
     crowd.vanish([crowd.open(service)])
     before = memory(service.child(), "VmRSS")
     for _ in range(CLIENTS // 2):
@@ -148,9 +150,9 @@ def is_served(service: Program) -> bool:
         return answer.status_code == 200
 
 
-def test_the_stop_is_not_held_up_by_clients(start: Start, crowd: Crowd) -> None:
+def test_the_stop_is_not_held_up_by_clients(durable: Start, crowd: Crowd) -> None:
     """Fault 26: those that read see a proper end of their stream, the others are cut off."""
-    service = start.serve("--workers", "0")
+    service = durable.serve("--workers", "0")
     for _ in range(CLIENTS // 2):
         crowd.readers.add(crowd.open(service))
         crowd.open(service, room=4_096)

@@ -29,7 +29,7 @@ MIGRATE = """
 import os, time
 from jobpipe.stores import open_store
 
-store = open_store("sqlite:///jobs.db")
+store = open_store(os.environ["JOBPIPE_STORE"])
 print("here", flush=True)
 while not os.path.exists("go"):
     time.sleep(0.001)
@@ -58,27 +58,33 @@ def test_a_job_is_there_if_and_only_if_the_callers_transaction_commits(start: St
     assert service.get("/queues")["queues"][0]["queued"] == 0
 
 
-def test_migrators_at_once_make_one_schema(start: Start) -> None:
-    """Fault 21: six processes on a file that is not there yet."""
-    migrators = [start.command(script(MIGRATE)) for _ in range(6)]
+def test_migrators_at_once_make_one_schema(durable: Start) -> None:
+    """Fault 21: six processes on a store that is not there yet."""
+    migrators = [durable.command(script(MIGRATE)) for _ in range(6)]
     for migrator in migrators:
         migrator.line("here")
-    start.let_go()
+    durable.let_go()
     assert [migrator.code() for migrator in migrators] == [0] * 6, [each.output for each in migrators]
     took_steps = [migrator for migrator in migrators if "steps [] []" not in migrator.output]
     assert len(took_steps) == 1, [migrator.output for migrator in migrators]
-    assert start.sql("PRAGMA integrity_check") == [("ok",)]
+    with durable.store() as store:
+        assert store.check()
 
 
-def test_services_started_at_once_on_a_new_file_all_work(start: Start) -> None:
+def test_services_started_at_once_on_a_new_store_all_work(durable: Start) -> None:
     """Fault 21: the same, by the commands themselves."""
-    service, *others = start("serve"), start("serve"), start("worker"), start("worker", "--processes", "2")
+    service, *others = (
+        durable("serve"),
+        durable("serve"),
+        durable("worker"),
+        durable("worker", "--processes", "2"),
+    )
     ids = [service.enqueue("mark", n) for n in range(10)]
     service.all_done(ids)
     assert others[0].get("/stats")["done"] == 10
     for other in others[1:]:
         other.line("working")
-    for program in start.programs:
+    for program in durable.programs:
         assert "ERROR" not in program.output, program.output
         assert "WARNING" not in program.output, program.output
 

@@ -24,7 +24,7 @@ OUTER = ("web", "cli")
 """The packages that speak to the outside; only they, and what starts them, may need more than msgspec."""
 OF_OUTER = {"httptools", "prometheus_client", "rich", "starlette", "typer", "uvicorn", "uvloop"}
 LAYERS: tuple[frozenset[str], ...] = (
-    frozenset({"errors"}),
+    frozenset({"errors", "marks"}),
     frozenset({"backoff", "ids", "job", "meters", "payload", "settings", "targets", "url"}),
     frozenset({"stores"}),
     frozenset(
@@ -184,7 +184,7 @@ def test_the_core_knows_neither_the_web_nor_the_command_line_nor_the_tests(modul
 
 @pytest.mark.parametrize("module", [name for name in PATHS if name.startswith("stores.")])
 def test_a_store_knows_jobs_and_errors_and_no_more(module: str) -> None:
-    assert {family(name) for name in own_imports(module)} <= {"stores", "job", "errors", "masking"}
+    assert {family(name) for name in own_imports(module)} <= {"stores", "job", "errors", "marks", "masking"}
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from ...errors import StoreError
+from ...marks import reach
 from ..base import Haul
 from ..limits import Limit
 from .choosing import Choice
@@ -48,7 +49,7 @@ class Claimer:
                 "now": now,
             }
             come_due = Step(self._sql("come_due"), {"now": now})
-            _, found = self._connections.run(come_due, Step(self._sql("claim"), values))
+            _, found = self._connections.run(come_due, Step(self._sql("claim"), values, "claim-inside"))
             *_, looked, due_in, opens_in = found.rows[0]
             rows = found.rows if found.rows[0][0] is not None else []
             # Why again: others had locked what this one looked at, and there may be more behind.
@@ -100,6 +101,7 @@ class Claimer:
             claims = claims_of(rows, order.worker, token)
             choice.keep_pace(max((each.started_at - each.starts_in - now for each in claims), default=0.0))
             due_in = ask("due", types=order.types).rows[0][0]
+            reach("claim-inside")
         return Haul(claims, _soonest(due_in, choice.due_in))
 
 

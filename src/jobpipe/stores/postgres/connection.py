@@ -20,6 +20,7 @@ from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import TupleRow
 
 from ...errors import StoreAwayError, StoreError, StoreRefusedError
+from ...marks import Mark, reach
 from .address import Address
 
 T = TypeVar("T")
@@ -53,6 +54,8 @@ class Step(NamedTuple):
 
     query: bytes
     values: Mapping[str, Any] | None = None
+    mark: Mark | None = None
+    """Reached when it is done, and its transaction is not."""
 
 
 class Result(NamedTuple):
@@ -186,7 +189,11 @@ def results_of(connection: Connection, steps: Sequence[Step]) -> list[Result]:
     try:
         with connection.pipeline():
             try:
-                cursors += [_execute(connection, step) for step in steps]
+                for step in steps:
+                    cursors.append(_execute(connection, step))
+                    if step.mark is not None:
+                        # Why the answer: the server has then done all that was asked before.
+                        reach(step.mark, lambda: connection.execute("SELECT 1").fetchone())
             except psycopg.Error as error:
                 problem = (
                     error  # Why not raised here: psycopg would log that the rest of the steps failed too

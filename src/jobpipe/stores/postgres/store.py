@@ -15,6 +15,7 @@ from psycopg import errors as pg
 
 from ...errors import JobConflictError, QueueFullError, StoreError
 from ...job import KEPT_HISTORY, WAITING, Job, JobError, JobStatus, Move, Progress, sources
+from ...marks import reach
 from ..base import (
     Capabilities,
     Counts,
@@ -153,7 +154,11 @@ class PostgresStore:
         self, batches: Sequence[Sequence[NewJob]], jobs: list[NewJob], capacity: int
     ) -> list[Answer] | None:
         """The usual case, all jobs new and room for all: one statement for everything, or None."""
-        insert = Step(self._sql.filled("insert", on_conflict=""), insert_values(jobs, self._now(), capacity))
+        insert = Step(
+            self._sql.filled("insert", on_conflict=""),
+            insert_values(jobs, self._now(), capacity),
+            "enqueue-inside",
+        )
         steps = (
             [
                 self._step("patience", milliseconds=_PATIENCE),
@@ -180,7 +185,9 @@ class PostgresStore:
 
         def insert() -> Conversation:
             yield self._step("patience", milliseconds=_PATIENCE)
-            return (yield from insert_steps(self._sql, batches, capacity, self._now()))
+            answers = yield from insert_steps(self._sql, batches, capacity, self._now())
+            reach("enqueue-inside")
+            return answers
 
         answers = self._converse(insert)
         self._has_new_work()
@@ -229,7 +236,7 @@ class PostgresStore:
         cooling = [each for each in settlements if each.outcome.cools]
         seconds = numbers([each.outcome.cools for each in cooling])
         cool = self._step("cool", **_tokens([each.lease for each in cooling]), seconds=seconds)
-        settle = Step(self._sql("settle"), settle_values(settlements, self._now()))
+        settle = Step(self._sql("settle"), settle_values(settlements, self._now()), "settle-inside")
         is_work = any(each.outcome.move in _BACK for each in settlements)
         settled = self._change(*([cool] if cooling else []), settle, is_work=is_work)[-1]
         if settled.touched == len(settlements):
@@ -250,7 +257,8 @@ class PostgresStore:
         return [(lease.id, lease.token) in found for lease in leases]
 
     def rescue(self, limit: int = 100) -> list[Rescued]:
-        (found,) = self._look(self._step("rescue", limit=limit, error=_LOST, kept=KEPT_HISTORY))
+        rescue = self._step("rescue", limit=limit, error=_LOST, kept=KEPT_HISTORY)
+        (found,) = self._look(rescue._replace(mark="rescue-inside"))
         if found.rows:
             self._has_new_work()
         return [Rescued(id, worker, JobStatus(status)) for id, worker, status in found.rows]
@@ -399,6 +407,7 @@ class PostgresStore:
                 answers = yield from insert_steps(self._sql, [[job]], capacity, self._now())
             if isinstance(answers[0], list):
                 yield self._step("advance", **values)
+                reach("tick-inside")
             return answers
 
         answers = self._converse(tick)

@@ -29,6 +29,7 @@ from ...errors import (
     StoreRefusedError,
 )
 from ...job import KEPT_HISTORY, TRANSITIONS, Job, JobError, JobStatus, Move, Progress
+from ...marks import reach
 from ...masking import masked
 from ..base import (
     Capabilities,
@@ -178,6 +179,7 @@ class SqliteStore:
             with self._writing() as (cursor, now):
                 answers = iter(insert_all(cursor, batches, now))
                 self._changes += sum(len(batch) for batch, _ in batches)
+                reach("enqueue-inside")
         except BaseException as error:
             for ticket in tickets:
                 ticket.error = error if isinstance(error, Exception) else _interrupted(self.path)
@@ -244,6 +246,7 @@ class SqliteStore:
             self._changes += cursor.execute(sql(statement), values).rowcount
             (text,) = cursor.execute(sql("claimed"), {"seqs": seqs}).fetchone()
             claims = claims_of(text, worker, token, now, choice.later)
+            reach("claim-inside")
             return Haul(claims, self._due_in(cursor, names, choice.due_in))
 
     def _due_in(self, cursor: sqlite3.Cursor, names: str, sooner: float | None = None) -> float | None:
@@ -266,10 +269,8 @@ class SqliteStore:
     def _cool(cursor: sqlite3.Cursor, settlements: Sequence[Settlement], now: float) -> None:
         for each in settlements:
             if each.outcome.cools:
-                cursor.execute(
-                    sql("cool"),
-                    {"id": each.lease.id, "token": each.lease.token, "until": now + each.outcome.cools},
-                )
+                until = now + each.outcome.cools
+                cursor.execute(sql("cool"), {"id": each.lease.id, "token": each.lease.token, "until": until})
 
     def progress(self, reports: Sequence[tuple[Lease, Progress]]) -> None:
         values = [
@@ -287,6 +288,7 @@ class SqliteStore:
             recorded = cursor.execute(sql("settle"), values).rowcount
             cursor.execute(sql("leave_gates"))
             self._changes += recorded
+            reach("settle-inside")
             if recorded == len(settlements):
                 return [True] * recorded
             # Some were settled before, or lost: those that still have this token are, or were, settled by it.
@@ -316,6 +318,7 @@ class SqliteStore:
                 ((status,),) = cursor.execute(sql("rescue"), values).fetchall()
                 rescued.append(Rescued(id, worker, JobStatus(status)))
             self._changes += len(rescued)
+            reach("rescue-inside")
             return rescued
 
     # Steering
@@ -483,6 +486,7 @@ class SqliteStore:
                 self._changes += 1
             values = {"name": name, "tick_at": tick_at, "next_at": next_at, "job": job and job.id}
             cursor.execute(sql("advance"), values)
+            reach("tick-inside")
             return receipt
 
     # Moving to another store
