@@ -13,7 +13,7 @@ APP = """
 import asyncio, os, time
 from jobpipe import Jobpipe, current_job
 
-pipe = Jobpipe("sqlite:///jobs.db", port=0, lease=2, grace=1, queue_size=0, workers=8)
+pipe = Jobpipe(port=0, lease=2, grace=1, queue_size=0, workers=8)
 
 def note(what):
     file = os.open("seen", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -39,9 +39,9 @@ async def alone(customer: str):
 
 
 @pytest.fixture
-def limited(start: Start) -> Start:
-    (start.folder / "limited.py").write_text(APP)
-    return start
+def limited(durable: Start) -> Start:
+    (durable.folder / "limited.py").write_text(APP)
+    return durable
 
 
 def seen(folder: Path) -> list[tuple[float, str, int]]:
@@ -65,7 +65,7 @@ def test_rate_is_kept_by_three_processes_together(limited: Start) -> None:
     work_through(limited, *({"type": "paced"} for _ in range(80)))
     starts = [at for at, _, _ in seen(limited.folder)]
     assert len(starts) == 80
-    told = sorted(at for (at,) in limited.sql("SELECT started_at FROM jobs"))
+    told = sorted(job.started_at.timestamp() for job in limited.jobs().values() if job.started_at)
     assert min(later - earlier for earlier, later in pairwise(told)) > 1 / 40 - 1e-4
     assert starts[-1] - starts[0] > 79 / 40 - 0.25
 
