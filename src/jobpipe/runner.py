@@ -15,35 +15,21 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
+from rate_envelope_queue import AsyncRateEnvelopeQueue, Clock, Envelope, SystemClock
 
-from rate_envelope_queue import (
-    AsyncRateEnvelopeQueue,
-    Clock,
-    Context,
-    Decision,
-    Envelope,
-    RateLimited,
-    StopEnvelope,
-    StopType,
-    SystemClock,
-    drop,
-)
-
-from . import payload as json
-from .current import CurrentJob, reset_current, set_current
-from .errors import BadInputError, LeaseLostError, StoreError
+from .errors import LeaseLostError, StoreError
 from .job import Move, Progress
 from .marks import reach
-from .outcome import Carried, Hopeless, error_of, outcome_of
+from .outcome import error_of
+from .performer import Performer
 from .recorder import Recorder
+from .run import Run
 from .stores.base import Claim, Haul, Lease, LeaseState, News, Outcome, Settlement, WorkerInfo
 
 if TYPE_CHECKING:
     from .app import Jobpipe
-    from .handler import JobType
     from .meters import Meters
 
 logger = logging.getLogger("jobpipe")
@@ -58,51 +44,10 @@ _TURNOVER = 0.01
 """Seconds since the last job ended in which another place is likely to be free soon."""
 _TOO_LONG_AHEAD = 0.5
 """Seconds after which a job that still waits here is given back."""
-_FIRST = 10_000
-"""More than any two priorities of jobs differ."""
-MOST_RESULT = 1_048_576
-"""Bytes of a result as JSON."""
-_SIGNALS = (RateLimited, StopEnvelope, StopType)
-"""What the envelope's queue would take for itself."""
 _AWAY_PAUSES = (0.05, 0.2, 1.0)
 _BACK = (Move.RETRY, Move.SNOOZE)
 """Outcomes after which a job waits again."""
 _CLOCK = SystemClock()
-
-
-class _Run:
-    """A job that this process holds."""
-
-    __slots__ = (
-        *("began_at", "claim", "envelope", "is_cancelling", "is_ended", "is_gone", "job_type", "progress"),
-        *("held_until", "key", "result", "taken_at"),
-    )
-
-    envelope: Envelope[_Run]
-
-    def __init__(self, claim: Claim, job_type: JobType[..., Any], now: float, lease: float) -> None:
-        self.claim = claim
-        self.job_type = job_type
-        self.key: str | None = None  # found here, since who put the job in did not know its type
-        self.taken_at = now + claim.starts_in
-        self.held_until = now + lease  # at the latest, unless the lease was extended
-        self.began_at = 0.0  # 0 until it begins
-        self.is_ended = False
-        self.is_cancelling = False  # somebody wants it cancelled, and it was told
-        self.is_gone = False  # given back, or lost: whatever comes of it is not recorded
-        self.progress: Progress | None = None
-        self.result: bytes | None = None
-
-    @property
-    def lacks_key(self) -> bool:
-        """Is it to be given back with its key, so that the limits of its type hold for it?"""
-        limit = self.job_type.limit
-        return limit is not None and limit.is_keyed and self.claim.key is None
-
-    @property
-    def priority(self) -> int:
-        """Among the jobs that wait here. Why those with a limit first: their time to start has come."""
-        return self.claim.priority + (_FIRST if self.job_type.limit is not None else 0)
 
 
 class Runner:
@@ -127,12 +72,13 @@ class Runner:
         self._lease = pipe.settings.lease
         self._began_at = time.time()
         self._lock = threading.Lock()  # of the flags of a run: handlers in threads begin on their own
-        self._held: dict[Lease, _Run] = {}  # until it is settled or given back
+        self._held: dict[Lease, Run] = {}  # until it is settled or given back
         self._arriving: list[Lease] = []  # claimed, and not told to the event loop yet
         self._claimed_at = 0.0  # when it was
         self._kept_until = 0.0  # what was held when leases were last extended is held no longer than this
         self._unended = 0  # of those, the ones that wait or run
         self._progress: dict[Lease, Progress] = {}
+        self._performer = Performer(begin=self._begin, report=self._report, end=self._end)
         self._recorder = Recorder(pipe, self._settled)
         self._claiming: asyncio.Task[None] | None = None
         self._cancellations: set[asyncio.Task[None]] = set()  # of jobs that wait for a place
@@ -181,7 +127,7 @@ class Runner:
         await self.queue.terminate()
         await self._recorder.finish()
 
-    async def _give_back(self, runs: list[_Run], *, also_begun: bool = False) -> None:
+    async def _give_back(self, runs: list[Run], *, also_begun: bool = False) -> None:
         """Release jobs that have not begun, or not ended; what they come to is not recorded any more."""
         with self._lock:
             runs = [
@@ -207,7 +153,7 @@ class Runner:
         for run in runs:
             self.queue.cancel(run.envelope)
 
-    def _let_go(self, run: _Run) -> None:
+    def _let_go(self, run: Run) -> None:
         self._unended -= 1
         del self._held[run.claim.lease]
         self._changed.set()
@@ -293,14 +239,14 @@ class Runner:
                 await self._give_back(stale)
 
     async def _take_on(self, claims: list[Claim]) -> None:
-        envelopes: list[Envelope[_Run]] = []
-        unkeyed: list[_Run] = []
+        envelopes: list[Envelope[Run]] = []
+        unkeyed: list[Run] = []
         for claim in claims:
-            run = _Run(claim, self._pipe.types[claim.type], self._claimed_at, self._lease)
+            run = Run(claim, self._pipe.types[claim.type], self._claimed_at, self._lease)
             self._held[claim.lease] = run
             self._unended += 1
             try:
-                run.envelope = self._envelope(run)
+                run.envelope = self._performer.envelope(run)
                 if run.lacks_key:
                     run.key = run.job_type.key(claim.payload)
             except Exception as error:
@@ -324,7 +270,7 @@ class Runner:
         elif envelopes:
             self._send(envelopes)
 
-    def _send(self, envelopes: list[Envelope[_Run]]) -> None:
+    def _send(self, envelopes: list[Envelope[Run]]) -> None:
         """Those that their rate lets start later wait for their time here."""
         now = [envelope for envelope in envelopes if not envelope.payload.claim.starts_in]
         if now:
@@ -336,57 +282,7 @@ class Runner:
 
     # Running
 
-    def _envelope(self, run: _Run) -> Envelope[_Run]:
-        claim = run.claim
-        if run.job_type.is_async and claim.deadline is None:
-            # Why apart: without hooks an envelope is made and run in half the time, and most jobs are like this.
-            return Envelope(
-                self._run_to_end, id=claim.id, type=claim.type, payload=run, priority=run.priority
-            )
-        return Envelope(
-            self._run_coroutine if run.job_type.is_async else self._run_function,
-            id=claim.id,
-            type=claim.type,
-            payload=run,
-            priority=run.priority,
-            deadline=claim.deadline or 0,
-            success_hook=self._succeeded,
-            failure_hook=self._failed,
-        )
-
-    async def _run_to_end(self, context: Context, envelope: Envelope[_Run]) -> None:
-        try:
-            await self._run_coroutine(context, envelope)
-        except asyncio.CancelledError as error:
-            self._failed(context, envelope, error)
-            raise  # the envelope's queue has to know
-        except BaseException as error:
-            self._failed(context, envelope, error)
-        self._succeeded(context, envelope)
-
-    async def _run_coroutine(self, context: Context, envelope: Envelope[_Run]) -> None:
-        run = envelope.payload
-        if self._begin(run):
-            token = set_current(self._current(run, context))
-            try:
-                run.result = _result(await run.job_type.run(self._argument(run)))
-            except _SIGNALS as signal:
-                raise Carried(signal) from None
-            finally:
-                reset_current(token)
-
-    def _run_function(self, context: Context, envelope: Envelope[_Run]) -> None:
-        run = envelope.payload
-        if self._begin(run):
-            set_current(
-                self._current(run, context)
-            )  # Why never reset: each call in a thread has a context of its own
-            try:
-                run.result = _result(run.job_type.run(self._argument(run)))
-            except _SIGNALS as signal:
-                raise Carried(signal) from None
-
-    def _begin(self, run: _Run) -> bool:
+    def _begin(self, run: Run) -> bool:
         """False if it was given back before it could begin, or its lease has run out: this process was frozen."""
         with self._lock:
             if run.is_gone:
@@ -399,38 +295,13 @@ class Runner:
         self.heed({run.claim.lease: LeaseState.LOST})
         return False
 
-    def _current(self, run: _Run, context: Context) -> CurrentJob:
-        def report(progress: Progress) -> None:
-            run.progress = progress
-            self._progress[run.claim.lease] = progress
-            if self.on_progress is not None:
-                self.on_progress()
+    def _report(self, run: Run, progress: Progress) -> None:
+        run.progress = progress
+        self._progress[run.claim.lease] = progress
+        if self.on_progress is not None:
+            self.on_progress()
 
-        return CurrentJob(run.claim, context, report)
-
-    def _argument(self, run: _Run) -> Any:
-        try:
-            return run.job_type.decode(run.claim.payload)
-        except BadInputError as error:
-            raise Hopeless from error
-
-    def _succeeded(self, context: Context, envelope: Envelope[_Run]) -> None:
-        run = envelope.payload
-        self._end(run, Outcome(move=Move.SUCCEED, result=run.result, progress=run.progress))
-
-    def _failed(self, context: Context, envelope: Envelope[_Run], error: BaseException) -> Decision:
-        run = envelope.payload
-        if run.is_gone:
-            return drop()
-        if run.is_cancelling:
-            outcome = Outcome(move=Move.CANCEL, progress=run.progress)
-        else:
-            outcome = replace(outcome_of(error, run.claim, run.job_type.backoff), progress=run.progress)
-            _log(run.claim, outcome)
-        self._end(run, outcome)
-        return drop()
-
-    def _end(self, run: _Run, outcome: Outcome) -> None:
+    def _end(self, run: Run, outcome: Outcome) -> None:
         with self._lock:
             if run.is_gone or run.is_ended:
                 return
@@ -512,24 +383,3 @@ class Runner:
             task.add_done_callback(self._cancellations.discard)
         run.is_cancelling = True
         self.queue.cancel(run.envelope)
-
-
-def _result(value: Any) -> bytes:
-    """What a handler returned, as JSON; BadInputError for what is none, or is too much."""
-    raw = json.encode(value, "result")
-    if len(raw) > MOST_RESULT:
-        raise BadInputError(
-            "result", f"takes {len(raw):,} bytes as JSON, {MOST_RESULT:,} are allowed: store it elsewhere"
-        )
-    return raw
-
-
-def _log(claim: Claim, outcome: Outcome) -> None:
-    """One line for a run that did not succeed; the traceback is in the job's history."""
-    what = "" if outcome.error is None else f": {outcome.error.type}: {outcome.error.message}"
-    if outcome.move is Move.FAIL:
-        logger.warning("job %s (%s) failed at attempt %d%s", claim.id, claim.type, claim.attempts, what)
-    elif outcome.move is Move.CANCEL:
-        logger.info("job %s (%s) cancelled itself%s", claim.id, claim.type, what)
-    else:
-        logger.info("job %s (%s) runs again in %.3g s%s", claim.id, claim.type, outcome.delay, what)

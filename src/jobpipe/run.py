@@ -1,0 +1,51 @@
+"""Run: a job that this process holds, from the claim until it is settled or given back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rate_envelope_queue import Envelope
+
+from .job import Progress
+from .stores.base import Claim
+
+if TYPE_CHECKING:
+    from .handler import JobType
+
+_FIRST = 10_000
+"""More than any two priorities of jobs differ."""
+
+
+class Run:
+    """What is known of it here. Who changes one of the flags has the lock of the runner."""
+
+    __slots__ = (
+        *("began_at", "claim", "envelope", "is_cancelling", "is_ended", "is_gone", "job_type", "progress"),
+        *("held_until", "key", "result", "taken_at"),
+    )
+
+    envelope: Envelope[Run]
+
+    def __init__(self, claim: Claim, job_type: JobType[..., Any], now: float, lease: float) -> None:
+        self.claim = claim
+        self.job_type = job_type
+        self.key: str | None = None  # found here, since who put the job in did not know its type
+        self.taken_at = now + claim.starts_in
+        self.held_until = now + lease  # at the latest, unless the lease was extended
+        self.began_at = 0.0  # 0 until it begins
+        self.is_ended = False
+        self.is_cancelling = False  # somebody wants it cancelled, and it was told
+        self.is_gone = False  # given back, or lost: whatever comes of it is not recorded
+        self.progress: Progress | None = None
+        self.result: bytes | None = None
+
+    @property
+    def lacks_key(self) -> bool:
+        """Is it to be given back with its key, so that the limits of its type hold for it?"""
+        limit = self.job_type.limit
+        return limit is not None and limit.is_keyed and self.claim.key is None
+
+    @property
+    def priority(self) -> int:
+        """Among the jobs that wait here. Why those with a limit first: their time to start has come."""
+        return self.claim.priority + (_FIRST if self.job_type.limit is not None else 0)
