@@ -127,6 +127,9 @@ class ServiceTarget(Target):
     def run_schedule(self, name: str) -> Receipt:
         return self._receipt(self._call("POST", f"{_path('schedules', name)}/run"))
 
+    def hold_schedule(self, verb: str, name: str) -> ScheduleInfo:
+        return self._read(self._call("POST", f"{_path('schedules', name)}/{verb}"), ScheduleInfo)
+
     def drop_schedule(self, name: str) -> None:
         self._call("DELETE", _path("schedules", name))
 

@@ -123,8 +123,8 @@ def print_schedules(schedules: list[ScheduleInfo]) -> None:
             _text(each.name),
             _text(each.type),
             _text(_timing(each)),
-            _when(each.next_at[0]),
-            until(each.next_at[0]),
+            _when(each.next_at[0]) if each.next_at else "paused",
+            until(each.next_at[0]) if each.next_at else "",
             _when(each.last_at) if each.last_at else "",
         )
     _console().print(table)
@@ -143,9 +143,19 @@ def print_schedule(schedule: ScheduleInfo) -> None:
     table.add_row("missed", f"{schedule.missed} of the ticks that nobody was there for")
     if schedule.last_at is not None:
         table.add_row("last run", _text(f"{_when(schedule.last_at)}, job {schedule.last_job}"))
+    if schedule.paused:
+        table.add_row("next", "none while it is paused")
     for number, moment in enumerate(schedule.next_at):
         table.add_row("" if number else "next", f"{_when(moment)} {until(moment)}")
     _console().print(table)
+
+
+def hold_in_words(schedule: ScheduleInfo) -> str:
+    """`ping paused`, or with which tick it goes on."""
+    if schedule.paused:
+        return f"{schedule.name} paused"
+    moment = schedule.next_at[0]
+    return f"{schedule.name} goes on: next {_when(moment)} {until(moment)}"
 
 
 _UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))
