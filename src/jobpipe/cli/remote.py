@@ -27,6 +27,7 @@ from ..settings import Settings
 from ..stores.base import Receipt
 from ..timetable import ScheduleInfo
 from ..views import JobPage, QueueInfo, Stats, Worker
+from ..words import counted
 from .target import Intake, RefusedError, Target
 
 T = TypeVar("T")
@@ -177,9 +178,8 @@ class ServiceTarget(Target):
     def check(self) -> tuple[str, list[str]]:
         self._call("GET", "/readyz")
         stats = self.stats()
-        waiting = (
-            f"{stats.queued:,} jobs are queued, {stats.scheduled:,} scheduled, {stats.running:,} running"
-        )
+        queued = counted(stats.queued, "job", "is queued", "are queued")
+        waiting = f"{queued}, {stats.scheduled:,} scheduled, {stats.running:,} running"
         return self._url, ["it is ready, and takes jobs", waiting]
 
     def _call(self, method: str, path: str, fields: Any = None, seconds: float = 0.0) -> _Answer:
