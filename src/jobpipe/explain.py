@@ -11,6 +11,7 @@ from .job import Job, JobStatus, instant
 from .limits import rate_text
 from .stores.base import Store, WorkerInfo
 from .stores.limits import LEAD, Gate
+from .words import counted
 
 
 class Reason(StrEnum):
@@ -61,8 +62,8 @@ def _why_queued(store: Store, job: Job) -> Explanation:
     workers = store.workers()
     able = [worker for worker in workers if job.type in worker.types]
     if not able:
-        known = (
-            "no worker runs at all" if not workers else f"{len(workers)} run, but none of them knows the type"
+        known = {0: "no worker runs at all", 1: "the one that runs does not"}.get(
+            len(workers), f"{len(workers):,} run, but none of them knows the type"
         )
         return Explanation(
             reason=Reason.NO_WORKER,
@@ -74,11 +75,7 @@ def _why_queued(store: Store, job: Job) -> Explanation:
         return limited
     ahead = store.ahead(job.id)
     running = tuple(id for worker in able for id in worker.running)
-    words = (
-        "It is the next in its queue"
-        if not ahead
-        else f"{ahead} {'job is' if ahead == 1 else 'jobs are'} before it"
-    )
+    words = "It is the next in its queue" if not ahead else f"{counted(ahead, 'job', 'is', 'are')} before it"
     return Explanation(
         reason=Reason.POSITION,
         text=f"{words}; {len(running)} of {sum(worker.slots for worker in able)} places of its workers are taken.",
@@ -106,9 +103,10 @@ def _why_limited(store: Store, job: Job, workers: list[WorkerInfo]) -> Explanati
     gate = Gate(limit, found.now, state.next_at if state else 0.0, state.running if state else 0)
     starts_at = gate.starts_at(found.now)
     if starts_at is None:
+        running = counted(gate.running, "job", f"of {whose} runs", f"of {whose} run")
         return Explanation(
             reason=Reason.CONCURRENCY,
-            text=f"{gate.running} jobs of {whose} run already, and no more than {limit.concurrency} may at once.",
+            text=f"{running} already, and no more than {limit.concurrency:,} may at once.",
             blockers=state.holders if state else (),
         )
     if starts_at > found.now + LEAD:

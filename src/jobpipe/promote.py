@@ -14,6 +14,7 @@ from uuid import uuid4
 from .errors import StoreRefusedError
 from .job import WAITING, JobStatus
 from .stores.base import Store, WorkerInfo
+from .words import counted
 
 _BATCH = 1_000
 _LOOK_EVERY = 0.25
@@ -52,8 +53,9 @@ def promote(
     left = _count(source, *WAITING)
     if left or moved.jobs != moved.of:
         raise StoreRefusedError(
-            f"{moved.jobs} of {moved.of} jobs were moved and {left} are in {source.url} still: somebody has put jobs in "
-            "or steered them meanwhile; stop that, and promote again"
+            f"{moved.jobs} of {counted(moved.of, 'job', 'was', 'were')} moved and {left} "
+            f"{'is' if left == 1 else 'are'} in {source.url} still: somebody has put jobs in or steered them meanwhile; "
+            "stop that, and promote again"
         )
     return moved
 
@@ -108,9 +110,14 @@ def _come_to_rest(source: Store, wait_for: Callable[[str], None]) -> None:
         if not running and not workers:
             return
         reason = (
-            f"{len(workers)} workers to be gone, or to show that they live"
+            counted(
+                len(workers),
+                "worker",
+                "to be gone, or to show that it lives",
+                "to be gone, or to show that they live",
+            )
             if workers
-            else f"{running} jobs whose workers were lost"
+            else counted(running, "job", "whose worker was lost", "whose workers were lost")
         )
         if reason != told:
             wait_for(reason)

@@ -91,6 +91,11 @@ def following(entry: ScheduleEntry, now: float) -> float:
     return timing_of(entry).next_after(max(now, entry.next_at), entry.anchor_at)
 
 
+def next_from(entry: ScheduleEntry, now: float) -> float:
+    """Its next tick, or if that has passed, the first that is still to come."""
+    return entry.next_at if entry.next_at > now else following(entry, now)
+
+
 def is_missed(entry: ScheduleEntry, now: float) -> bool:
     """Has its next tick passed so long ago that nobody can have been there, and is it to be left out?"""
     return entry.missed is Missed.NONE and now - entry.next_at > LATE

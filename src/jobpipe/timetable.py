@@ -18,8 +18,8 @@ from .ids import check_name
 from .job import instant
 from .marks import reach
 from .request import JobRequest, Name, convert
-from .schedule import LONGEST, SHORTEST, Timing, following, is_missed, placed, preview, tick_id
-from .stores.base import Missed, NewJob, Receipt, ScheduleEntry, Store
+from .schedule import LONGEST, SHORTEST, Timing, following, is_missed, next_from, placed, preview, tick_id
+from .stores.base import Missed, NewJob, Receipt, ScheduleEntry, Schedules, Store
 
 if TYPE_CHECKING:
     from .app import Jobpipe
@@ -50,7 +50,7 @@ class ScheduleRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class ScheduleInfo(Struct, frozen=True, kw_only=True):
-    """A schedule as it was when somebody looked, with its next five ticks."""
+    """A schedule as it was when somebody looked, with its next five ticks; none while it is paused."""
 
     name: str
     type: str
@@ -64,6 +64,7 @@ class ScheduleInfo(Struct, frozen=True, kw_only=True):
     last_at: datetime | None
     """The last tick that put a job in."""
     last_job: str | None
+    paused: bool = False
 
 
 class Timetable:
@@ -116,6 +117,14 @@ class Timetable:
         if not await self._call(lambda store: store.drop_schedule(name)):
             raise ScheduleNotFoundError(name)
 
+    async def pause(self, name: str) -> ScheduleInfo:
+        """Let no tick of a schedule fire, until it is resumed; ScheduleNotFoundError. A run by hand is none."""
+        return info_of(await self._call(_pause, name))
+
+    async def resume(self, name: str) -> ScheduleInfo:
+        """Undo a pause: it goes on with the next tick from now; what passed meanwhile was not missed."""
+        return info_of(await self._call(_resume, name))
+
     async def run(self, name: str) -> Receipt:
         """Put its job in now, beside its ticks."""
         entry = await self._call(_entry, name)
@@ -127,7 +136,7 @@ class Timetable:
         next_at = [
             upcoming
             for entry in found.entries
-            if (upcoming := self._upcoming(store, entry, found.now)) is not None
+            if not entry.is_paused and (upcoming := self._upcoming(store, entry, found.now)) is not None
         ]
         return max(min(next_at) - found.now, 0.0) if next_at else None
 
@@ -210,10 +219,29 @@ def _given(request: ScheduleRequest) -> dict[str, Any]:
 
 
 def _entry(store: Store, name: str) -> ScheduleEntry:
-    for entry in store.schedules().entries:
+    return _named(store.schedules(), name)
+
+
+def _named(found: Schedules, name: str) -> ScheduleEntry:
+    for entry in found.entries:
         if entry.name == name:
             return entry
     raise ScheduleNotFoundError(name)
+
+
+def _pause(store: Store, name: str) -> ScheduleEntry:
+    store.pause_schedule(name)
+    return _entry(store, name)
+
+
+def _resume(store: Store, name: str) -> ScheduleEntry:
+    """Again, if others have changed its ticks between the look and the step."""
+    while True:
+        found = store.schedules()
+        entry = _named(found, name)
+        if not entry.is_paused:
+            return entry
+        store.resume_schedule(name, entry.next_at, next_from(entry, found.now))
 
 
 def _next_at(entry: ScheduleEntry) -> list[datetime]:
@@ -234,7 +262,8 @@ def info_of(entry: ScheduleEntry) -> ScheduleInfo:
         cron=entry.cron,
         tz=entry.tz,
         missed=entry.missed,
-        next_at=_next_at(entry),
+        next_at=[] if entry.is_paused else _next_at(entry),
         last_at=None if entry.last_at is None else instant(entry.last_at),
         last_job=entry.last_job,
+        paused=entry.is_paused,
     )

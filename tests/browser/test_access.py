@@ -39,6 +39,8 @@ def furnished(service: Service) -> Service:
     if service.client.get("jobs/axe-wait").status_code == 404:
         service.enqueue(id="axe-wait", queue="axe", delay=600)
     service.client.post("queues/axe/pause")
+    service.client.put("schedules/axe-held", json={"type": "work", "every": 3600})
+    service.client.post("schedules/axe-held/pause")
     return service
 
 

@@ -40,6 +40,8 @@ def test_progress_moves_and_a_running_job_is_cancelled(page: Page, service: Serv
     expect(page.locator(".job-head .badge")).to_have_text("cancelled")
     expect(page.get_by_role("button", name="Cancel")).to_have_count(0)
     expect(page.get_by_role("button", name="Retry")).to_be_visible()
+    expect(page.locator("div.attempt")).to_contain_text("cancelled")
+    expect(page.locator(".timeline .span.cancelled")).to_have_count(1)
 
 
 def test_attempts_have_their_errors_folded_and_a_failed_job_is_retried(page: Page, service: Service) -> None:

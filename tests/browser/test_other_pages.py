@@ -26,6 +26,41 @@ def test_schedules_are_told_in_words_and_run_by_hand(page: Page, service: Servic
     service.client.delete("schedules/often")
 
 
+def test_a_schedule_is_paused_and_resumed_by_keyboard(page: Page, service: Service) -> None:
+    """The button that was pressed keeps the focus, and is the one that takes it back."""
+    service.client.put("schedules/held", json={"type": "work", "every": 3600})
+    page.goto(f"{service.url}ui/schedules")
+    card = page.get_by_role("region", name="Schedule held")
+    card.get_by_role("button", name="Pause held").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#toasts")).to_contain_text("held is paused")
+    expect(card.locator(".badge")).to_have_text("paused")
+    expect(card).to_contain_text("None while it is paused")
+    expect(card.locator(".times li")).to_have_count(0)
+    assert service.client.get("schedules/held").json()["paused"]
+    card.get_by_role("button", name="Run held now").click()
+    expect(page.locator("#toasts")).to_contain_text("held runs now as")
+    card.get_by_role("button", name="Resume held").focus()
+    page.keyboard.press("Space")
+    expect(card.locator(".times li")).to_have_count(5)
+    expect(card.locator(".badge")).to_have_count(0)
+    expect(card.get_by_role("button", name="Pause held")).to_be_focused()
+    assert not service.client.get("schedules/held").json()["paused"]
+    service.client.delete("schedules/held")
+
+
+def test_a_schedule_that_somebody_else_pauses_is_shown_so(page: Page, service: Service) -> None:
+    service.client.put("schedules/theirs", json={"type": "work", "every": 3600})
+    page.goto(f"{service.url}ui/schedules")
+    card = page.get_by_role("region", name="Schedule theirs")
+    expect(card.locator(".times li")).to_have_count(5)
+    service.client.post("schedules/theirs/pause")
+    expect(card.locator(".badge")).to_have_text("paused")
+    service.client.post("schedules/theirs/resume")
+    expect(card.locator(".times li")).to_have_count(5)
+    service.client.delete("schedules/theirs")
+
+
 def test_workers_show_what_they_run(page: Page, service: Service) -> None:
     service.enqueue(id="busy", type="hold", payload={"note": ""})
     page.goto(f"{service.url}ui/workers")

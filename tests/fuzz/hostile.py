@@ -352,6 +352,8 @@ calls = st.one_of(
     _at("/queues/{}/resume", "POST"),
     _at("/schedules/{}", "GET", "DELETE"),
     _at("/schedules/{}/run", "POST"),
+    _at("/schedules/{}/pause", "POST"),
+    _at("/schedules/{}/resume", "POST"),
     _at("/{}", "GET", "POST"),
     st.sampled_from([Call("GET", path) for path in ("/queues", "/stats", "/schedules", "/health")]),
     _times.map(lambda text: Call("GET", "/jobs/a/wait", b"timeout=" + _quoted(text).encode())),

@@ -56,6 +56,8 @@ def one_round(store: RedisStore) -> None:
     )
     assert store.fire_tick("s", 1.0, 2.0, new_job("tick"), capacity=99)
     assert [entry.last_job for entry in store.schedules().entries] == ["tick"]
+    assert store.pause_schedule("s")
+    assert store.resume_schedule("s", 2.0, 3.0)
     assert store.drop_schedule("s")
     parcels = store.export(100)
     store.discard([parcel.job.id for parcel in parcels])

@@ -436,7 +436,7 @@ def test_which_jobs_are_meant_must_be_said_in_one_way(arguments: list[str], empt
 
 def test_a_queue_is_paused_and_resumed(empty_store: None) -> None:
     call("enqueue", "echo", "1", "--id", "a")
-    assert call("pause", "default") == "default paused: 1 jobs wait, 0 run\n"
+    assert call("pause", "default") == "default paused: 1 job waits, 0 run\n"
     assert "paused" in call("job", "a", "--explain")
     assert call_json("resume", "default")["paused"] is False
 

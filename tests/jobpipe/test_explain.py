@@ -85,6 +85,7 @@ def test_without_any_worker_it_says_so(store: MemoryStore) -> None:
 def test_with_workers_that_do_not_know_the_type_it_names_them(store: MemoryStore) -> None:
     put(store, new_job("a", type="rare"))
     store.beat(worker("w1", "work"), 60)
+    assert "(the one that runs does not)" in why(store, "a").text
     store.beat(worker("w2"), 60)
     found = why(store, "a")
     assert (found.reason, found.blockers) == (Reason.NO_WORKER, ("w1", "w2"))

@@ -17,8 +17,9 @@ from jobpipe.stores.base import Filter, News, Outcome, Settlement
 from jobpipe.stores.postgres import PostgresStore
 from jobpipe.stores.postgres.address import Address
 from jobpipe.stores.postgres.connection import MOST, Connections
-from jobpipe.stores.postgres.statements import Statements
+from jobpipe.stores.postgres.statements import Statements, migrations
 from jobpipe.testing import new_job
+from jobpipe.testing.scheduling import ENTRY
 from jobpipe.testing.tools import finish, look, put, take, take_one, together
 
 from ..servers_postgres import PostgresServer
@@ -50,10 +51,24 @@ def test_migrators_at_once_make_one_schema(postgres_url: str) -> None:
     """Fault 21."""
     stores = [PostgresStore(postgres_url) for _ in range(6)]
     steps = together([store.migrate for store in stores])
-    assert sorted(len(each) for each in steps) == [0] * 5 + [1]
+    assert sorted(len(each) for each in steps) == [0] * 5 + [len(migrations())]
     assert [store.migrate() for store in stores] == [[]] * 6
     for store in stores:
         store.close()
+
+
+def test_schema_of_an_older_program_is_brought_up_to_date(
+    store: PostgresStore, postgres_url: str, admin: psycopg.Connection
+) -> None:
+    """One that knew no paused schedules."""
+    schema = schema_of(postgres_url)
+    store.put_schedule(ENTRY)
+    admin.execute(f"ALTER TABLE {schema}.schedules DROP COLUMN is_paused")
+    admin.execute(f"DELETE FROM {schema}.migrations WHERE number > 1")
+    with closing(PostgresStore(postgres_url)) as newer:
+        assert newer.migrate() == ["0002_paused_schedules"]
+        assert newer.schedules().entries == [ENTRY]
+        assert newer.pause_schedule(ENTRY.name)
 
 
 def test_newer_schema_is_refused_before_anything_is_changed(
@@ -80,7 +95,7 @@ def test_schema_of_somebody_else_may_be_given(postgres: str, admin: psycopg.Conn
         with pytest.raises(StoreRefusedError, match='CREATE SCHEMA "given" AUTHORIZATION "clerk"'):
             store.migrate()
         admin.execute('CREATE SCHEMA "given" AUTHORIZATION "clerk"')
-        assert len(store.migrate()) == 1
+        assert len(store.migrate()) == len(migrations())
         put(store, new_job("a"))
         assert finish(store, take_one(store))
     admin.execute("DROP SCHEMA given CASCADE")

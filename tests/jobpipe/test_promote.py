@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from jobpipe import JobConflictError, Jobpipe, JobStatus, StoreAwayError, StoreRefusedError
 from jobpipe.job import Move
@@ -63,12 +64,25 @@ def test_schedules_and_pauses_move_along(source: MemoryStore, target: SqliteStor
         last_at=5.0,
         last_job="nightly-1",
     )
+    held = replace(entry, name="held", is_paused=True)
     source.put_schedule(entry)
+    source.put_schedule(held)
     source.pause("slow")
-    assert promote(source, target).schedules == 1
-    assert target.schedules().entries == [entry]
+    assert promote(source, target).schedules == 2
+    assert target.schedules().entries == [held, entry]
     assert source.schedules().entries == []
     assert target.counts().paused == {"slow"}
+
+
+def test_a_paused_schedule_that_the_target_has_already_is_paused_there(
+    source: MemoryStore, target: SqliteStore
+) -> None:
+    """As after a move that was interrupted, or where a program has declared it before."""
+    entry = ScheduleEntry(name="s", type="work", queue="q", payload=b"1", every=60.0, next_at=65.0)
+    target.put_schedule(entry)
+    source.put_schedule(replace(entry, is_paused=True))
+    promote(source, target)
+    assert target.schedules().entries == [replace(entry, is_paused=True)]
 
 
 class Breaking(SqliteStore):
@@ -142,7 +156,7 @@ def test_jobs_of_lost_workers_are_waited_for_and_moved(target: SqliteStore) -> N
         time.elapse(15)
 
     assert promote(source, target, wait_for=wait_for).jobs == 1
-    assert [what.split()[1] for what in waits] == ["workers", "jobs"]
+    assert waits == ["1 worker to be gone, or to show that it lives", "1 job whose worker was lost"]
     assert look(target, "a").attempts == 1
     assert [attempt.error for attempt in look(target, "a").history] == [LOST]
 

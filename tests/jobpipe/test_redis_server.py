@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from jobpipe import BadInputError, JobStatus, StoreAwayError, StoreError, StoreRefusedError
@@ -99,6 +100,21 @@ def test_record_that_cannot_be_read_holds_nobody_up(server: RedisServer, store: 
     assert page_ids(store) == ["b"]
 
 
+def test_schedule_of_an_older_program_can_be_paused(server: RedisServer, store: RedisStore) -> None:
+    """Its record has no place for it."""
+    entry = ScheduleEntry(name="s", type="work", queue="q", payload=b"null", every=1.0, next_at=1.5)
+    store.put_schedule(entry)
+    record = msgspec.msgpack.decode(server.ask("HGET", "{jobpipe}:schedules", "s"))
+    server.ask("HSET", "{jobpipe}:schedules", "s", msgspec.msgpack.encode(record[:6]))
+    assert store.schedules().entries == [entry]
+    assert store.put_schedule(entry) == entry
+    server.ask("HSET", "{jobpipe}:schedules", "s", msgspec.msgpack.encode(record[:6]))
+    assert store.fire_tick("s", 1.5, 2.5, new_job("a"))
+    assert store.pause_schedule("s")
+    assert store.fire_tick("s", 2.5, 3.5, new_job("b")) is None
+    assert store.put_schedule(entry).is_paused
+
+
 # Memory
 
 
@@ -150,6 +166,9 @@ def test_full_server_refuses_what_asks_for_more_and_writes_nothing(
 def test_full_server_lets_jobs_run_and_end(server: RedisServer, store: RedisStore) -> None:
     put(store, *(new_job(f"j{n}", max_retries=0) for n in range(8)), new_job("later", delay=60))
     held = take(store, 2, lease=0.001)
+    store.put_schedule(
+        ScheduleEntry(name="s", type="work", queue="q", payload=b"null", every=1.0, next_at=1.0)
+    )
     fill(server)
     assert store.extend([held[0].lease], 60) == [LeaseState.HELD]
     store.progress([(held[0].lease, Progress(value=0.5))])
@@ -166,6 +185,8 @@ def test_full_server_lets_jobs_run_and_end(server: RedisServer, store: RedisStor
     assert store.retry(["later"]) == [JobStatus.CANCELLED]
     store.pause("default")
     store.resume("default")
+    assert store.pause_schedule("s")
+    assert store.resume_schedule("s", 1.0, 2.0)
     store.beat(WorkerInfo(name="w1", types=("work",), slots=1, running=(), started_at=1.0), 60)
     assert look(store, "j0").result == BIG
     assert tally(store) == {

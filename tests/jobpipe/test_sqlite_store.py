@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,8 @@ from hypothesis import HealthCheck, Phase, settings
 
 from jobpipe.stores.base import Store
 from jobpipe.stores.sqlite import SqliteStore
-from jobpipe.testing import ManualTime, StoreContract, StoreHarness
+from jobpipe.stores.sqlite.statements import migrations
+from jobpipe.testing import ManualTime, StoreContract, StoreHarness, new_job
 from jobpipe.testing.model import StoreMachine
 
 
@@ -53,3 +56,23 @@ TestSqliteMachine.settings = settings(
     phases=[Phase.reuse, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow],
 )
+
+
+def test_a_file_of_an_older_program_is_brought_up_to_date(tmp_path: Path) -> None:
+    """One that knew no paused schedules."""
+    path = tmp_path / "jobs.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for number, _, file in migrations():
+            if number <= 3:
+                connection.executescript(file.read_text(encoding="utf-8"))
+        connection.execute(
+            "INSERT INTO schedules (name, type, queue, payload, every, missed, anchor_at, next_at)"
+            " VALUES ('s', 'work', 'q', 'null', 60.0, 'one', 5.0, 65.0)"
+        )
+        connection.execute("PRAGMA user_version = 3")
+    with closing(SqliteStore(path)) as store:
+        assert store.migrate()[0] == "0004_paused_schedules"
+        (entry,) = store.schedules().entries
+        assert (entry.name, entry.next_at, entry.is_paused) == ("s", 65.0, False)
+        assert store.pause_schedule("s")
+        assert store.fire_tick("s", 65.0, 125.0, new_job("a")) is None

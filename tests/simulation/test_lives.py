@@ -142,7 +142,7 @@ class Twofold(MemoryStore):
 
     def fire_tick(self, name: str, tick_at: float, next_at: float, job: NewJob | None, **options: Any) -> Any:
         answer = super().fire_tick(name, tick_at, next_at, job, **options)
-        if answer is None and job is not None and name in self._schedules:
+        if answer is None and job is not None and any(each.name == name for each in self.schedules().entries):
             (answer,) = self._insert([job], 0, self._clock())  # type: ignore[misc]  # a list, without a limit
         return answer
 

@@ -87,13 +87,19 @@ class Bulk:
 
     def how_far(self) -> str:
         """What one needs to know to go on."""
-        done = f"lines 1 to {self._last:,} are in" if self._last else "nothing was put in"
+        done = "nothing was put in"
+        if self._last:
+            done = f"{_lines(1, self._last)} {'is' if self._last == 1 else 'are'} in"
         if self._doubtful:
             return (
-                f"{done}, of lines {self._last + 1:,} to {self._doubtful:,} it is not known: "
+                f"{done}, of {_lines(self._last + 1, self._doubtful)} it is not known: "
                 "those that have an id can be put in again"
             )
         return f"{done}: go on with line {self._last + 1:,}" if self._last else done
+
+
+def _lines(first: int, last: int) -> str:
+    return f"line {first:,}" if first == last else f"lines {first:,} to {last:,}"
 
 
 def is_full(error: JobpipeError) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..words import counted
 from .guard import guarded
 from .jobs import Json
 from .progress import bar
@@ -56,8 +57,10 @@ def promote(
     if json:
         print_json({"jobs": moved.jobs, "already": moved.already, "schedules": moved.schedules})
     else:
-        already = f" ({moved.already:,} of the jobs were there already)" if moved.already else ""
-        typer.echo(f"{moved.jobs:,} jobs and {moved.schedules:,} schedules moved to {new.url}{already}")
+        were = counted(moved.already, "job", "was", "were")
+        already = f" ({were} there already)" if moved.already else ""
+        what = f"{counted(moved.jobs, 'job')} and {counted(moved.schedules, 'schedule')}"
+        typer.echo(f"{what} moved to {new.url}{already}")
 
 
 COMMANDS = (promote,)

@@ -27,6 +27,7 @@ from ..settings import Settings
 from ..stores.base import Receipt
 from ..timetable import ScheduleInfo
 from ..views import JobPage, QueueInfo, Stats, Worker
+from ..words import counted
 from .target import Intake, RefusedError, Target
 
 T = TypeVar("T")
@@ -127,6 +128,9 @@ class ServiceTarget(Target):
     def run_schedule(self, name: str) -> Receipt:
         return self._receipt(self._call("POST", f"{_path('schedules', name)}/run"))
 
+    def hold_schedule(self, verb: str, name: str) -> ScheduleInfo:
+        return self._read(self._call("POST", f"{_path('schedules', name)}/{verb}"), ScheduleInfo)
+
     def drop_schedule(self, name: str) -> None:
         self._call("DELETE", _path("schedules", name))
 
@@ -174,9 +178,8 @@ class ServiceTarget(Target):
     def check(self) -> tuple[str, list[str]]:
         self._call("GET", "/readyz")
         stats = self.stats()
-        waiting = (
-            f"{stats.queued:,} jobs are queued, {stats.scheduled:,} scheduled, {stats.running:,} running"
-        )
+        queued = counted(stats.queued, "job", "is queued", "are queued")
+        waiting = f"{queued}, {stats.scheduled:,} scheduled, {stats.running:,} running"
         return self._url, ["it is ready, and takes jobs", waiting]
 
     def _call(self, method: str, path: str, fields: Any = None, seconds: float = 0.0) -> _Answer:

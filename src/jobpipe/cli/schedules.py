@@ -133,12 +133,35 @@ def run(*, name: Name, json: Json = False, flags: Mapping[str, Any]) -> None:
 @app.command()
 @guarded
 @with_target
+def pause(*, name: Name, json: Json = False, flags: Mapping[str, Any]) -> None:
+    """Let no tick of a schedule fire, until it is resumed, also over restarts. It can still be run by hand."""
+    _hold("pause", name, json, flags)
+
+
+@app.command()
+@guarded
+@with_target
+def resume(*, name: Name, json: Json = False, flags: Mapping[str, Any]) -> None:
+    """Let a paused schedule go on, with its next tick from now: what passed meanwhile was not missed."""
+    _hold("resume", name, json, flags)
+
+
+@app.command()
+@guarded
+@with_target
 def drop(*, name: Name, json: Json = False, flags: Mapping[str, Any]) -> None:
     """Forget a schedule. Its jobs stay; one that a program declares comes back when that starts."""
     from .tables import print_json
 
     _asked(flags, lambda target: target.drop_schedule(name))
     print_json({"name": name, "dropped": True}) if json else typer.echo(f"{name} dropped")
+
+
+def _hold(verb: str, name: str, as_json: bool, flags: Mapping[str, Any]) -> None:
+    from .tables import hold_in_words, print_json
+
+    found = _asked(flags, lambda target: target.hold_schedule(verb, name))
+    print_json(found) if as_json else typer.echo(hold_in_words(found))
 
 
 def _asked(flags: Mapping[str, Any], ask: Callable[[Target], T], *, may_make: bool = False) -> T:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import BadInputError, JobNotFoundError, WrongStatusError
+from ..words import counted
 from .completion import complete_id, complete_queue
 from .guard import fail, guarded
 from .jobs import Json, Queue, Status, Type
@@ -106,7 +107,7 @@ def _steer(
             count = target.steer_many(verb, **filters)
         except KeyboardInterrupt:
             raise fail(f"interrupted: some jobs may be changed; the same {verb} again goes on", 130) from None
-    print_json({"count": count}) if as_json else typer.echo(_jobs(count))
+    print_json({"count": count}) if as_json else typer.echo(counted(count, "job"))
 
 
 def _steer_each(target: Target, verb: str, ids: list[str], as_json: bool) -> None:
@@ -140,16 +141,12 @@ def _ask(verb: str, count: int) -> None:
 
     if count == 0:
         return
-    what = f"{verb} {_jobs(count) if count <= MOST_COUNTED else f'more than {MOST_COUNTED:,} jobs'}"
+    what = f"{verb} {counted(count, 'job') if count <= MOST_COUNTED else f'more than {MOST_COUNTED:,} jobs'}"
     if not sys.stdin.isatty():
         raise BadInputError("--yes", f"must be given where nobody can be asked: it would {what}")
     typer.echo(f"{what}? [y/N] ", err=True, nl=False)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise fail("nothing was changed")
-
-
-def _jobs(count: int) -> str:
-    return f"{count:,} {'job' if count == 1 else 'jobs'}"
 
 
 def _hold(verb: str, queue: str, as_json: bool, flags: Mapping[str, Any]) -> None:
@@ -162,4 +159,7 @@ def _hold(verb: str, queue: str, as_json: bool, flags: Mapping[str, Any]) -> Non
         print_json(info)
     else:
         state = "paused" if info.paused else "running"
-        typer.echo(f"{info.name} {state}: {info.scheduled + info.queued} jobs wait, {info.running} run")
+        waiting = counted(info.scheduled + info.queued, "job", "waits", "wait")
+        typer.echo(
+            f"{info.name} {state}: {waiting}, {info.running:,} {'runs' if info.running == 1 else 'run'}"
+        )

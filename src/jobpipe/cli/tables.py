@@ -1,4 +1,4 @@
-"""Tables: jobs and schedules for people (rich) and for programs (JSON), on stdout.
+"""Tables: jobs and schedules for people (in columns) and for programs (JSON), on stdout.
 
 Every string of a job is shown as text: no markup, and nothing that a terminal would act on.
 """
@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+import typer
 
 from ..logs import escape
+from .columns import Cell, print_columns
 
 if TYPE_CHECKING:
     from ..explain import Explanation
-    from ..job import Job
+    from ..job import Attempt, Job
     from ..timetable import ScheduleInfo
 
 _COLOURS = {
@@ -52,30 +52,26 @@ def _dump(value: Any, indent: int | None = None) -> str:
 def print_jobs(jobs: list[Job]) -> None:
     """A line a job."""
     if not jobs:
-        _console().print("no jobs")
+        typer.echo("no jobs")
         return
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("ID", "TYPE", "QUEUE", "STATUS", "ATTEMPTS", "CREATED", "ERROR"):
-        table.add_column(name, no_wrap=name != "ERROR", overflow="fold")
-    for job in jobs:
-        table.add_row(
+    rows = [
+        (
             _text(job.id),
             _text(job.type),
             _text(job.queue),
             _status(job.status),
-            f"{job.attempts}/{job.max_retries + 1}",
-            _when(job.created_at),
+            Cell(f"{job.attempts}/{job.max_retries + 1}"),
+            Cell(_when(job.created_at)),
             _text(f"{job.error.type}: {job.error.message}"[:200] if job.error else ""),
         )
-    _console().print(table)
+        for job in jobs
+    ]
+    print_columns([_header("ID", "TYPE", "QUEUE", "STATUS", "ATTEMPTS", "CREATED", "ERROR"), *rows])
 
 
 def print_job(job: Job) -> None:
     """All of a job, a field a line, and its runs below."""
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    rows: list[tuple[str, Text | str | None]] = [
+    rows: list[tuple[str, Cell | str | None]] = [
         ("id", _text(job.id)),
         ("type", _text(job.type)),
         ("queue", _text(job.queue)),
@@ -92,60 +88,88 @@ def print_job(job: Job) -> None:
         ("result", _text(_dump(job.result)) if job.status == "done" else None),
         ("error", _text(f"{job.error.type}: {job.error.message}") if job.error else None),
     ]
-    for name, value in rows:
-        if value is not None:
-            table.add_row(name, value)
     for run in job.history:
         took = (run.ended_at - run.began_at).total_seconds()
-        how = f"{run.error.type}: {run.error.message}" if run.error else "ok"
-        table.add_row(f"run {run.number}", _text(f"{_when(run.began_at)}, {took:.3f} s, {run.worker}: {how}"))
-    _console().print(table)
+        words = f"{_when(run.began_at)}, {took:.3f} s, {run.worker}: {_end_of(run, job)}"
+        rows.append((f"run {run.number}", _text(words)))
+    _print_fields(rows)
     if job.error and job.error.traceback:
         lines = job.error.traceback[-_LONGEST:].splitlines()
-        _console().print(Text("\n".join(map(escape, lines)), style="dim"))
+        print_columns([[Cell(escape(line).rstrip(), "dim")] for line in lines])
+
+
+def _end_of(run: Attempt, job: Job) -> str:
+    """Why no other: what ends without an error has done the job, which then is over, or was cancelled."""
+    if run.error:
+        return f"{run.error.type}: {run.error.message}"
+    return "ok" if job.status == "done" and run is job.history[-1] else "cancelled"
 
 
 def print_explanation(explanation: Explanation) -> None:
     """The reason, in words."""
-    _console().print(_text(explanation.text))
+    typer.echo(escape(explanation.text))
 
 
 def print_schedules(schedules: list[ScheduleInfo]) -> None:
     """A line a schedule."""
     if not schedules:
-        _console().print("no schedules")
+        typer.echo("no schedules")
         return
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("NAME", "TYPE", "TIMING", "NEXT", "", "LAST RUN"):
-        table.add_column(name, no_wrap=True, overflow="fold")
-    for each in schedules:
-        table.add_row(
+    rows = [
+        (
             _text(each.name),
             _text(each.type),
             _text(_timing(each)),
-            _when(each.next_at[0]),
-            until(each.next_at[0]),
-            _when(each.last_at) if each.last_at else "",
+            Cell(_when(each.next_at[0])) if each.next_at else Cell("paused", "yellow"),
+            Cell(until(each.next_at[0]) if each.next_at else ""),
+            Cell(_when(each.last_at) if each.last_at else ""),
         )
-    _console().print(table)
+        for each in schedules
+    ]
+    print_columns([_header("NAME", "TYPE", "TIMING", "NEXT", "", "LAST RUN"), *rows])
 
 
 def print_schedule(schedule: ScheduleInfo) -> None:
     """All of a schedule, a field a line, and its next ticks."""
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    table.add_row("name", _text(schedule.name))
-    table.add_row("type", _text(schedule.type))
-    table.add_row("queue", _text(schedule.queue))
-    table.add_row("payload", _text(_dump(schedule.payload)))
-    table.add_row("timing", _text(_timing(schedule)))
-    table.add_row("missed", f"{schedule.missed} of the ticks that nobody was there for")
+    ticks = [f"{_when(moment)} {until(moment)}" for moment in schedule.next_at]
+    last = None
     if schedule.last_at is not None:
-        table.add_row("last run", _text(f"{_when(schedule.last_at)}, job {schedule.last_job}"))
-    for number, moment in enumerate(schedule.next_at):
-        table.add_row("" if number else "next", f"{_when(moment)} {until(moment)}")
-    _console().print(table)
+        last = _text(f"{_when(schedule.last_at)}, job {schedule.last_job}")
+    _print_fields(
+        [
+            ("name", _text(schedule.name)),
+            ("type", _text(schedule.type)),
+            ("queue", _text(schedule.queue)),
+            ("payload", _text(_dump(schedule.payload))),
+            ("timing", _text(_timing(schedule))),
+            ("missed", f"{schedule.missed} of the ticks that nobody was there for"),
+            ("last run", last),
+            ("next", "none while it is paused" if schedule.paused else ticks[0]),
+            *(("", tick) for tick in ticks[1:]),
+        ]
+    )
+
+
+def _print_fields(fields: Sequence[tuple[str, Cell | str | None]]) -> None:
+    """A field a line; those that are None are left out."""
+    given = [
+        (name, Cell(value) if isinstance(value, str) else value)
+        for name, value in fields
+        if value is not None
+    ]
+    print_columns([(Cell(name, "bold"), value) for name, value in given])
+
+
+def _header(*names: str) -> list[Cell]:
+    return [Cell(name, "bold") for name in names]
+
+
+def hold_in_words(schedule: ScheduleInfo) -> str:
+    """`ping paused`, or with which tick it goes on."""
+    if schedule.paused:
+        return f"{schedule.name} paused"
+    moment = schedule.next_at[0]
+    return f"{schedule.name} goes on: next {_when(moment)} {until(moment)}"
 
 
 _UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))
@@ -167,18 +191,13 @@ def _timing(schedule: ScheduleInfo) -> str:
     return f"every {int(schedule.every) if schedule.every.is_integer() else schedule.every} s"
 
 
-def _console() -> Console:
-    # Why wide where nobody looks: a table that is cut at 80 columns is no use in a pipe.
-    return Console(highlight=False, width=None if sys.stdout.isatty() else 240)
-
-
-def _text(value: str) -> Text:
+def _text(value: str) -> Cell:
     shown = value if len(value) <= _LONGEST else f"{value[:_LONGEST]}…"
-    return Text(escape(shown))
+    return Cell(escape(shown).rstrip())
 
 
-def _status(status: str) -> Text:
-    return Text(str(status), style=_COLOURS.get(str(status), ""))
+def _status(status: str) -> Cell:
+    return Cell(str(status), _COLOURS.get(str(status), ""))
 
 
 def _when(moment: datetime) -> str:

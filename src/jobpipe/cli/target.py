@@ -172,6 +172,10 @@ class Target(ABC):
         """Put its job in now."""
 
     @abstractmethod
+    def hold_schedule(self, verb: str, name: str) -> ScheduleInfo:
+        """Pause or resume a schedule."""
+
+    @abstractmethod
     def drop_schedule(self, name: str) -> None:
         """Forget a schedule."""
 
@@ -243,6 +247,10 @@ class StoreTarget(Target):
 
     def run_schedule(self, name: str) -> Receipt:
         return self._loop.run(self._pipe.schedules.run(name))
+
+    def hold_schedule(self, verb: str, name: str) -> ScheduleInfo:
+        schedules = self._pipe.schedules
+        return self._loop.run({"pause": schedules.pause, "resume": schedules.resume}[verb](name))
 
     def drop_schedule(self, name: str) -> None:
         self._loop.run(self._pipe.schedules.drop(name))

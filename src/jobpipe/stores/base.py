@@ -237,6 +237,8 @@ class ScheduleEntry(Struct, frozen=True, kw_only=True):
     last_at: float | None = None
     """The last tick for which it put a job in."""
     last_job: str | None = None
+    is_paused: bool = False
+    """Does no tick fire? Then `next_at` is where it stood."""
 
     @property
     def timing(self) -> tuple[float | None, str | None, str | None]:
@@ -439,10 +441,22 @@ class Store(Protocol):
     # Schedules
 
     def put_schedule(self, entry: ScheduleEntry) -> ScheduleEntry:
-        """Make or change a schedule; what it is now. One whose timing stays the same keeps its ticks."""
+        """Make or change a schedule; what it is now.
+
+        One whose timing stays the same keeps its ticks; one that is paused stays so, and becomes so if the entry is.
+        """
 
     def drop_schedule(self, name: str) -> bool:
         """Forget a schedule; was it there?"""
+
+    def pause_schedule(self, name: str) -> bool:
+        """Let no tick of a schedule fire, until it is resumed; is it there?"""
+
+    def resume_schedule(self, name: str, tick_at: float, next_at: float) -> bool:
+        """Undo a pause, and go on with another tick in place of the one at which it stood.
+
+        False, and nothing is changed, if it is not paused at that one (any more).
+        """
 
     def schedules(self) -> Schedules:
         """All schedules."""
@@ -452,8 +466,8 @@ class Store(Protocol):
     ) -> Receipt | JobConflictError | QueueFullError | None:
         """Put in the job of a tick, if there is one, and go on to the next: both, and only the first to ask.
 
-        None if the schedule's next tick is not that one (any more), or there was no job to put in. What keeps the job
-        from being inserted leaves the tick due.
+        None if the schedule's next tick is not that one (any more), or it is paused, or there was no job to put in.
+        What keeps the job from being inserted leaves the tick due.
         """
 
     # Moving to another store

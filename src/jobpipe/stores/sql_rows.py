@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec.structs import asdict
+
 from .base import Missed, ScheduleEntry
 
 
 def schedule_of(row: Sequence[Any]) -> ScheduleEntry:
     """A row of schedules.sql."""
-    name, type, queue, payload, every, cron, tz, missed, anchor_at, next_at, last_at, last_job = row
+    name, type, queue, payload, every, cron, tz, missed, anchor_at, next_at, last_at, *rest = row
+    last_job, is_paused = rest
     return ScheduleEntry(
         name=name,
         type=type,
@@ -24,4 +27,10 @@ def schedule_of(row: Sequence[Any]) -> ScheduleEntry:
         next_at=next_at,
         last_at=last_at,
         last_job=last_job,
+        is_paused=bool(is_paused),
     )
+
+
+def schedule_values(entry: ScheduleEntry) -> dict[str, Any]:
+    """The parameters of put_schedule.sql."""
+    return asdict(entry) | {"payload": entry.payload.decode(), "missed": entry.missed.value}

@@ -90,6 +90,8 @@ LIMITS: list[tuple[Limit, ...]] = [
 """What holds in a run of the machine. Why in all of it: a limit that was lifted may hold for a while yet."""
 NAMES = ["s0", "s1"]
 ticks = st.sampled_from([1.5, 2.0, 3.5])
+some_tick = st.one_of(st.none(), ticks)
+"""None is the one that is next."""
 entries = st.builds(
     lambda timing, **fields: ScheduleEntry(**fields, every=timing[0], cron=timing[1], tz=timing[2]),
     timing=st.sampled_from(
@@ -104,6 +106,7 @@ entries = st.builds(
     next_at=ticks,
     last_at=st.sampled_from([None, 0.5]),
     last_job=st.sampled_from([None, "before"]),
+    is_paused=st.sampled_from([False, False, True]),
 )
 some_ids = st.lists(st.sampled_from([*IDS, "unknown"]), max_size=3)
 picks = st.lists(st.integers(0, 30), min_size=1, max_size=3)
@@ -258,9 +261,23 @@ class StoreMachine(RuleBasedStateMachine):
     def drop_schedule(self, name: str) -> None:
         self._same(lambda store: store.drop_schedule(name))
 
+    @rule(name=st.sampled_from(NAMES))
+    def pause_schedule(self, name: str) -> None:
+        self._same(lambda store: store.pause_schedule(name))
+
+    @rule(name=st.sampled_from(NAMES), tick_at=some_tick, next_at=ticks)
+    def resume_schedule(self, name: str, tick_at: float | None, next_at: float) -> None:
+        at = self._tick_of(name) if tick_at is None else tick_at
+        self._same(lambda store: store.resume_schedule(name, at, next_at))
+
+    def _tick_of(self, name: str) -> float:
+        """The one that is next."""
+        found = {entry.name: entry.next_at for entry in self.oracle.schedules().entries}
+        return found.get(name, 1.5)
+
     @rule(
         name=st.sampled_from(NAMES),
-        tick_at=st.one_of(st.none(), ticks),
+        tick_at=some_tick,
         next_at=ticks,
         job=st.one_of(st.none(), jobs),
         capacity=st.sampled_from([0, 0, 2]),
@@ -268,9 +285,7 @@ class StoreMachine(RuleBasedStateMachine):
     def fire_tick(
         self, name: str, tick_at: float | None, next_at: float, job: NewJob | None, capacity: int
     ) -> None:
-        """Mostly of the tick that is next, else of any."""
-        found = {entry.name: entry.next_at for entry in self.oracle.schedules().entries}
-        at = found.get(name, 1.5) if tick_at is None else tick_at
+        at = self._tick_of(name) if tick_at is None else tick_at
         self._same(
             lambda store: store.fire_tick(name, at, next_at, job, capacity=capacity),
             lambda answer: (type(answer), vars(answer)) if isinstance(answer, Exception) else answer,

@@ -48,6 +48,7 @@ class Scheduling:
                 ENTRY, payload='"ü\\u0000"'.encode(), every=0.1, anchor_at=0.1, next_at=0.30000000000000004
             ),
             replace(ENTRY, last_at=START, last_job="s@before"),
+            replace(ENTRY, is_paused=True),
         ],
     )
     def test_new_schedule_is_kept_as_it_is(
@@ -256,3 +257,94 @@ class Scheduling:
         assert len(answers) <= 1
         assert tally(store) == ({JobStatus.QUEUED: 1} if answers else {})
         assert (entry.last_job is not None) == bool(answers)
+
+    # Pauses
+
+    def test_paused_schedule_fires_no_tick(self, store: Store, harness: StoreHarness) -> None:
+        """Whoever asks, also one who has read the entry before."""
+        store.put_schedule(ENTRY)
+        store.put_schedule(replace(ENTRY, name="other"))
+        assert store.pause_schedule("s")
+        assert store.pause_schedule("s"), "it is there still"
+        with closing(harness.open()) as other:
+            for job in (new_job("t1"), None):
+                assert other.fire_tick("s", START + 60, START + 120, job) is None
+            paused = replace(ENTRY, is_paused=True)
+            assert other.schedules().entries == [replace(ENTRY, name="other"), paused]
+            assert totals(other) == {}
+            assert other.fire_tick("other", START + 60, START + 120, new_job("t2")) is not None
+
+    def test_unknown_schedule_is_neither_paused_nor_resumed(self, store: Store) -> None:
+        assert not store.pause_schedule("unknown")
+        assert not store.resume_schedule("unknown", START + 60, START + 120)
+        assert store.schedules().entries == []
+
+    def test_resumed_schedule_goes_on_with_the_tick_that_is_told(
+        self, store: Store, harness: StoreHarness
+    ) -> None:
+        store.put_schedule(ENTRY)
+        store.fire_tick("s", START + 60, START + 120, new_job("t1"))
+        store.pause_schedule("s")
+        with closing(harness.open()) as other:
+            assert other.resume_schedule("s", START + 120, START + 600)
+        assert the_one(store) == replace(ENTRY, next_at=START + 600, last_at=START + 60, last_job="t1")
+        assert store.fire_tick("s", START + 120, START + 180, new_job("t2")) is None
+        assert store.fire_tick("s", START + 600, START + 660, new_job("t3")) is not None
+
+    def test_only_what_is_paused_at_that_tick_is_resumed(self, store: Store) -> None:
+        store.put_schedule(ENTRY)
+        assert not store.resume_schedule("s", START + 60, START + 600)
+        assert the_one(store) == ENTRY
+        store.pause_schedule("s")
+        assert not store.resume_schedule("s", START + 120, START + 600)
+        assert the_one(store) == replace(ENTRY, is_paused=True)
+        assert store.resume_schedule("s", START + 60, START + 60)
+        assert the_one(store) == ENTRY
+
+    def test_put_undoes_no_pause(self, store: Store) -> None:
+        """As a program does that declares it and starts again, also one that declares another timing."""
+        store.put_schedule(ENTRY)
+        store.pause_schedule("s")
+        again = replace(ENTRY, queue="q", anchor_at=START + 7, next_at=START + 67)
+        assert store.put_schedule(again) == replace(ENTRY, queue="q", is_paused=True)
+        other = replace(ENTRY, every=61.0, anchor_at=START + 7, next_at=START + 68)
+        assert store.put_schedule(other) == the_one(store) == replace(other, is_paused=True)
+        assert store.fire_tick("s", START + 68, START + 129, new_job("t1")) is None
+
+    def test_put_of_a_paused_entry_pauses(self, store: Store) -> None:
+        """As one that comes from another store is."""
+        store.put_schedule(ENTRY)
+        assert store.put_schedule(replace(ENTRY, is_paused=True)) == replace(ENTRY, is_paused=True)
+        assert store.fire_tick("s", START + 60, START + 120, new_job("t1")) is None
+
+    def test_schedule_that_comes_back_after_a_drop_is_not_paused(self, store: Store) -> None:
+        store.put_schedule(ENTRY)
+        store.pause_schedule("s")
+        assert store.drop_schedule("s")
+        assert store.put_schedule(ENTRY) == ENTRY
+
+    def test_ticks_racing_with_a_pause_are_before_it_or_never(
+        self, store: Store, harness: StoreHarness
+    ) -> None:
+        """Where the schedule stands tells how many ticks there were, and there is one job for each."""
+        store.put_schedule(ENTRY)
+        ticks = [START + 60 * k for k in range(1, 7)]
+
+        def fire(handle: Store, number: int) -> int:
+            jobs = [new_job(f"j{number}-{at}") for at in ticks]
+            answers = [handle.fire_tick("s", at, at + 60, job) for at, job in zip(ticks, jobs, strict=True)]
+            return sum(answer is not None for answer in answers)
+
+        def pause(handle: Store) -> int:
+            assert handle.pause_schedule("s")
+            paused_at.append(the_one(handle).next_at)
+            return 0
+
+        paused_at: list[float] = []
+        with handles(harness) as several:
+            calls = [partial(fire, several[n % len(several)], n) for n in range(8)]
+            fired = sum(together([*calls, partial(pause, several[-1])]))
+        entry = the_one(store)
+        assert (entry.is_paused, [entry.next_at]) == (True, paused_at)
+        assert entry.next_at == START + 60 * (fired + 1)
+        assert totals(store) == ({JobStatus.QUEUED: fired} if fired else {})

@@ -64,6 +64,22 @@ class ScheduleRoutes:
             ),
             Call(
                 method="POST",
+                path=f"{path}/pause",
+                handler=self.pause,
+                summary="Let no tick fire until it is resumed; a run by hand is none",
+                answers={200: ScheduleInfo},
+                refusals=missing,
+            ),
+            Call(
+                method="POST",
+                path=f"{path}/resume",
+                handler=self.resume,
+                summary="Undo a pause: it goes on with the next tick from now",
+                answers={200: ScheduleInfo},
+                refusals=missing | {422},
+            ),
+            Call(
+                method="POST",
                 path=f"{path}/run",
                 handler=self.run,
                 summary="Put its job in now, beside its ticks",
@@ -86,6 +102,12 @@ class ScheduleRoutes:
     async def drop(self, request: Request) -> Response:
         await self._schedules.drop(request.path_params["name"])
         return Response(status_code=204)
+
+    async def pause(self, request: Request) -> Response:
+        return json_response(await self._schedules.pause(request.path_params["name"]))
+
+    async def resume(self, request: Request) -> Response:
+        return json_response(await self._schedules.resume(request.path_params["name"]))
 
     async def run(self, request: Request) -> Response:
         self._site.check_takes_jobs()

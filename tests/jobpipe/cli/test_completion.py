@@ -76,6 +76,8 @@ def test_the_shells_are_offered_commands_options_and_values(offers: Offers, stor
         ("job --store sqlite:///other.db ", ["order-2"]),
         ("pause m", ["mails"]),
         ("schedules run ", ["nightly"]),
+        ("schedules pause ", ["nightly"]),
+        ("schedules resume n", ["nightly"]),
         ("schedules put x --missed ", ["one", "none"]),
         ("jobs --store sqlite:///missing.db --queue ", ["default"]),
         ("jobs --store sqlite:///no/folder/x.db --queue ", ["default"]),

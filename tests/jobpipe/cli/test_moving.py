@@ -42,7 +42,7 @@ def waiting(url: str) -> int:
 def test_jobs_and_schedules_are_moved_and_gone_from_the_source(many: int) -> None:
     call("schedules", "put", "tick", "--type", "echo", "--every", "60", "--store", OLD)
     call("pause", "default", "--store", OLD)
-    assert call("promote", OLD, NEW) == f"{many:,} jobs and 1 schedules moved to {NEW}\n"
+    assert call("promote", OLD, NEW) == f"{many:,} jobs and 1 schedule moved to {NEW}\n"
     assert (waiting(OLD), waiting(NEW)) == (0, many)
     assert [each["name"] for each in call_json("schedules", "--store", NEW)] == ["tick"]
     assert call_json("promote", OLD, NEW) == {"jobs": 0, "already": 0, "schedules": 0}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -30,7 +31,7 @@ def test_a_schedule_is_made_shown_run_and_dropped(there: list[str]) -> None:
     assert call_json("job", ran["id"], *there)["payload"] == {"a": 1}
     assert call("schedules", "drop", "nightly", *there) == "nightly dropped\n"
     assert call("schedules", *there) == "no schedules\n"
-    for verb in ("show", "run", "drop"):
+    for verb in ("show", "run", "pause", "resume", "drop"):
         told = call("schedules", verb, "nightly", *there, code=1)
         assert told == "error: no schedule has the name 'nightly'\n"
 
@@ -42,6 +43,20 @@ def test_people_see_the_next_ticks_with_words(there: list[str]) -> None:
     assert ticks[1].endswith((" in 119 min", " in 2 h"))
     assert ticks[4].endswith((" in 4 h", " in 5 h"))
     assert " in 59 min" in call("schedules", *there) or " in 60 min" in call("schedules", *there)
+
+
+def test_a_schedule_is_paused_and_goes_on(there: list[str]) -> None:
+    made = call_json("schedules", "put", "tidy", "--type", "echo", "--every", "3600", *there)
+    paused = {**made, "paused": True, "next_at": []}
+    assert call_json("schedules", "pause", "tidy", *there) == paused
+    assert call("schedules", "pause", "tidy", *there) == "tidy paused\n"
+    (_, line) = call("schedules", *there).splitlines()
+    assert line.split() == ["tidy", "echo", "every", "3600", "s", "paused"]
+    assert "next     none while it is paused" in call("schedules", "show", "tidy", *there)
+    assert call("schedules", "run", "tidy", *there).endswith(" queued\n")
+    told = call("schedules", "resume", "tidy", *there)
+    assert re.fullmatch(r"tidy goes on: next \d{4}-\d\d-\d\d \d\d:\d\d:\d\d in (59|60) min\n", told)
+    assert call_json("schedules", "resume", "tidy", *there) == made
 
 
 @pytest.mark.parametrize(

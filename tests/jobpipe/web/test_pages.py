@@ -188,6 +188,8 @@ def test_scripts_can_be_read() -> None:
         ({"cron": "0 0 L 2 *"}, "At 00:00 on the last day of February, UTC"),
         ({"cron": "5 * * * *"}, "Every hour, 5 minutes past, UTC"),
         ({"cron": "0 */6 * * *"}, "Every 6 hours, UTC"),
+        ({"cron": "*/1 * * * *"}, "Every minute, UTC"),
+        ({"cron": "1 */1 * * *"}, "Every hour, 1 minute past, UTC"),
         ({"cron": "*/7 2-4 * 3 5#2"}, "By the cron expression */7 2-4 * 3 5#2, UTC"),
         ({"cron": "0 0 3 * * *"}, "By the cron expression 0 0 3 * * *, UTC"),
     ],

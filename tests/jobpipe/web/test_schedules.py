@@ -31,6 +31,7 @@ def test_a_schedule_is_made_seen_and_forgotten(on_each_store: Any) -> None:
             "missed": "one",
             "last_at": None,
             "last_job": None,
+            "paused": False,
         }
         assert [after - next_at[0] for after in next_at] == [timedelta(minutes=n) for n in range(5)]
         assert all(each.utcoffset() == timedelta() for each in next_at)
@@ -74,12 +75,32 @@ def test_a_run_by_hand_is_accepted(on_each_store: Any) -> None:
     on_each_store(scenario)
 
 
+def test_a_schedule_is_paused_and_resumed(on_each_store: Any) -> None:
+    async def scenario(call: Caller) -> None:
+        before = (await call("PUT", "/schedules/s", json=EVERY)).json()
+        paused = {**before, "paused": True, "next_at": []}
+        for _ in range(2):
+            answer = await call("POST", "/schedules/s/pause")
+            assert (answer.status_code, answer.json()) == (200, paused)
+        assert (await call("GET", "/schedules")).json() == {"schedules": [paused]}
+        assert (await call("PUT", "/schedules/s", json=EVERY)).json() == paused
+        assert (await call("POST", "/schedules/s/run")).status_code == 202
+        for _ in range(2):
+            answer = await call("POST", "/schedules/s/resume")
+            assert (answer.status_code, answer.json()) == (200, before)
+        assert (await call("GET", "/schedules/s")).json() == before
+
+    on_each_store(scenario)
+
+
 def test_an_unknown_schedule_is_404(on_each_store: Any) -> None:
     async def scenario(call: Caller) -> None:
         for method, path in [
             ("GET", "/schedules/none"),
             ("DELETE", "/schedules/none"),
             ("POST", "/schedules/none/run"),
+            ("POST", "/schedules/none/pause"),
+            ("POST", "/schedules/none/resume"),
             ("GET", "/schedules/a%20b%00"),
         ]:
             found = await call.refused(404, method, path)
@@ -144,6 +165,8 @@ def test_other_methods_are_refused_and_head_is_answered(on_memory: Any) -> None:
             ("POST", "/schedules", {"GET", "HEAD"}),
             ("PATCH", "/schedules/s", {"GET", "HEAD", "PUT", "DELETE"}),
             ("GET", "/schedules/s/run", {"POST"}),
+            ("GET", "/schedules/s/pause", {"POST"}),
+            ("PUT", "/schedules/s/resume", {"POST"}),
         ]:
             response = await call(method, path, json={})
             problem(response, 405)
@@ -162,7 +185,8 @@ def test_a_token_for_reading_changes_no_schedule() -> None:
             assert (await call("GET", "/schedules")).status_code == 200
             await call.refused(403, "PUT", "/schedules/s", json=EVERY)
             await call.refused(403, "DELETE", "/schedules/s")
-            await call.refused(403, "POST", "/schedules/s/run")
+            for verb in ("run", "pause", "resume"):
+                await call.refused(403, "POST", f"/schedules/s/{verb}")
 
     asyncio.run(main())
 

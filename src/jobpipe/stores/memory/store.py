@@ -56,6 +56,7 @@ from ..base import (
     WorkerInfo,
 )
 from ..limits import MOST_PASSED_OVER, Limit, Limits
+from .entries import Entries
 from .gates import Passage
 from .ledger import Ledger
 from .record import Record
@@ -81,7 +82,7 @@ class MemoryStore:
         self._ledger = Ledger()
         self._paused: set[str] = set()
         self._workers: dict[str, tuple[float, WorkerInfo]] = {}
-        self._schedules: dict[str, ScheduleEntry] = {}
+        self._entries = Entries()
 
     @contextmanager
     def _step(self) -> Iterator[float]:
@@ -429,28 +430,29 @@ class MemoryStore:
 
     def put_schedule(self, entry: ScheduleEntry) -> ScheduleEntry:
         with self._step():
-            known = self._schedules.get(entry.name)
-            if known is not None:
-                entry = replace(entry, last_at=known.last_at, last_job=known.last_job)
-                if known.timing == entry.timing:
-                    entry = replace(entry, anchor_at=known.anchor_at, next_at=known.next_at)
-            self._schedules[entry.name] = entry
-            return entry
+            return self._entries.put(entry)
 
     def drop_schedule(self, name: str) -> bool:
         with self._step():
-            return self._schedules.pop(name, None) is not None
+            return self._entries.drop(name)
+
+    def pause_schedule(self, name: str) -> bool:
+        with self._step():
+            return self._entries.pause(name)
+
+    def resume_schedule(self, name: str, tick_at: float, next_at: float) -> bool:
+        with self._step():
+            return self._entries.resume(name, tick_at, next_at)
 
     def schedules(self) -> Schedules:
         with self._step() as now:
-            return Schedules(now, [self._schedules[name] for name in sorted(self._schedules)])
+            return Schedules(now, self._entries.all())
 
     def fire_tick(
         self, name: str, tick_at: float, next_at: float, job: NewJob | None, *, capacity: int = 0
     ) -> Receipt | JobConflictError | QueueFullError | None:
         with self._step() as now:
-            entry = self._schedules.get(name)
-            if entry is None or entry.next_at != tick_at:
+            if not self._entries.is_next_tick(name, tick_at):
                 return None
             receipt = None
             if job is not None:
@@ -458,8 +460,7 @@ class MemoryStore:
                 if not isinstance(answer, list):
                     return answer
                 (receipt,) = answer
-                entry = replace(entry, last_at=tick_at, last_job=job.id)
-            self._schedules[name] = replace(entry, next_at=next_at)
+            self._entries.advance(name, next_at, None if job is None else job.id)
             return receipt
 
     def export(self, limit: int, after: int = 0) -> list[Parcel]:

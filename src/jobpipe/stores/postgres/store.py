@@ -38,7 +38,7 @@ from ..base import (
     WorkerInfo,
 )
 from ..limits import GateState, Limit, Limits
-from ..sql_rows import schedule_of
+from ..sql_rows import schedule_of, schedule_values
 from .address import Address
 from .arrays import numbers, texts
 from .checking import remarks
@@ -379,15 +379,18 @@ class PostgresStore:
     # Schedules
 
     def put_schedule(self, entry: ScheduleEntry) -> ScheduleEntry:
-        values = msgspec.structs.asdict(entry) | {
-            "payload": entry.payload.decode(),
-            "missed": entry.missed.value,
-        }
-        (found,) = self._connections.run(self._step("put_schedule", **values))
+        (found,) = self._connections.run(self._step("put_schedule", **schedule_values(entry)))
         return schedule_of(found.rows[0])
 
     def drop_schedule(self, name: str) -> bool:
         return self._connections.run(self._step("drop_schedule", name=name))[0].touched == 1
+
+    def pause_schedule(self, name: str) -> bool:
+        return self._connections.run(self._step("pause_schedule", name=name))[0].touched == 1
+
+    def resume_schedule(self, name: str, tick_at: float, next_at: float) -> bool:
+        step = self._step("resume_schedule", name=name, tick_at=tick_at, next_at=next_at)
+        return self._connections.run(step)[0].touched == 1
 
     def schedules(self) -> Schedules:
         now, found = self._connections.run(self._step("time"), self._step("schedules"))

@@ -256,6 +256,12 @@ class RedisStore:
     def drop_schedule(self, name: str) -> bool:
         return bool(self._run("drop_schedule", name))
 
+    def pause_schedule(self, name: str) -> bool:
+        return bool(self._run("pause_schedule", name))
+
+    def resume_schedule(self, name: str, tick_at: float, next_at: float) -> bool:
+        return bool(self._run("resume_schedule", (name, tick_at, next_at)))
+
     def schedules(self) -> Schedules:
         now, packed = self._run("schedules")
         return Schedules(float(now), schedules_of(packed))

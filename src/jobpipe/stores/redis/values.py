@@ -85,6 +85,8 @@ class _Entry(Struct, array_like=True):
     """Empty if there was none."""
     last_job: str
     body: str
+    is_paused: bool = False
+    """An older program has put in none."""
 
 
 _read_entry = msgspec.msgpack.Decoder(_Entry).decode
@@ -111,6 +113,7 @@ def entry_values(entry: ScheduleEntry) -> tuple[Any, ...]:
         "" if entry.last_at is None else entry.last_at,
         entry.last_job or "",
         text_of(body),
+        entry.is_paused,
     )
 
 
@@ -139,4 +142,5 @@ def _schedule_of(stored: _Entry) -> ScheduleEntry:
         next_at=stored.next_at,
         last_at=stored.last_at if isinstance(stored.last_at, float) else None,
         last_job=stored.last_job or None,
+        is_paused=stored.is_paused,
     )

@@ -53,7 +53,7 @@ from ..base import (
     WorkerInfo,
 )
 from ..limits import GateState, Limit, Limits
-from ..sql_rows import schedule_of
+from . import ticking
 from .claiming import Choice
 from .connection import Connections, begins_by_itself, mapped_errors, plain_cursor
 from .inserting import Answer, Ticket, insert_all, insert_one
@@ -450,44 +450,32 @@ class SqliteStore:
     # Schedules
 
     def put_schedule(self, entry: ScheduleEntry) -> ScheduleEntry:
-        values = msgspec.structs.asdict(entry) | {
-            "payload": entry.payload.decode(),
-            "missed": entry.missed.value,
-        }
         with self._writing() as (cursor, _):
-            cursor.execute(sql("put_schedule"), values)
-            (found,) = [each for each in self._entries(cursor) if each.name == entry.name]
-            return found
+            return ticking.put(cursor, entry)
 
     def drop_schedule(self, name: str) -> bool:
         with self._writing() as (cursor, _):
             return cursor.execute(sql("drop_schedule"), (name,)).rowcount == 1
 
+    def pause_schedule(self, name: str) -> bool:
+        with self._writing() as (cursor, _):
+            return cursor.execute(sql("pause_schedule"), (name,)).rowcount == 1
+
+    def resume_schedule(self, name: str, tick_at: float, next_at: float) -> bool:
+        values = {"name": name, "tick_at": tick_at, "next_at": next_at}
+        with self._writing() as (cursor, _):
+            return cursor.execute(sql("resume_schedule"), values).rowcount == 1
+
     def schedules(self) -> Schedules:
         with self._reading() as cursor:
-            return Schedules(self._clock(), self._entries(cursor))
-
-    def _entries(self, cursor: sqlite3.Cursor) -> list[ScheduleEntry]:
-        return [schedule_of(row) for row in cursor.execute(sql("schedules"))]
+            return Schedules(self._clock(), ticking.entries(cursor))
 
     def fire_tick(
         self, name: str, tick_at: float, next_at: float, job: NewJob | None, *, capacity: int = 0
     ) -> Receipt | JobConflictError | QueueFullError | None:
         with self._writing() as (cursor, now):
-            (is_next,) = cursor.execute(sql("is_next_tick"), (name, tick_at)).fetchone()
-            if not is_next:
-                return None
-            receipt = None
-            if job is not None:
-                answer = insert_one(cursor, [job], capacity, now)
-                if not isinstance(answer, list):
-                    return answer
-                (receipt,) = answer
-                self._changes += 1
-            values = {"name": name, "tick_at": tick_at, "next_at": next_at, "job": job and job.id}
-            cursor.execute(sql("advance"), values)
-            reach("tick-inside")
-            return receipt
+            self._changes += 1
+            return ticking.fire(cursor, name, tick_at, next_at, job, capacity, now)
 
     # Moving to another store
 

@@ -4,6 +4,14 @@ import { h } from "./dom.js";
 import { code } from "./parts.js";
 import { duration, timeOfDay, when } from "./time.js";
 
+const WORDS = { done: "took", failed: "failed after", cancelled: "was cancelled after" };
+
+/** Why no other: what ends without an error has done the job, which then is over, or was cancelled. */
+function endOf(run, job) {
+  if (run.error) return "failed";
+  return job.status === "done" && run === job.history.at(-1) ? "done" : "cancelled";
+}
+
 /** What it did from its creation on: waits and runs, in milliseconds. */
 export function spansOf(job, now) {
   const spans = [];
@@ -15,7 +23,8 @@ export function spansOf(job, now) {
   };
   for (const run of job.history) {
     add(Date.parse(run.began_at), "wait", "waited");
-    add(Date.parse(run.ended_at), run.error ? "failed" : "done", `run ${run.number}${run.error ? " failed after" : " took"}`);
+    const end = endOf(run, job);
+    add(Date.parse(run.ended_at), end, `run ${run.number} ${WORDS[end]}`);
   }
   const isRunning = job.status === "running";
   if (isRunning) {
@@ -33,18 +42,18 @@ export function attemptList(job) {
     { class: "card", "aria-labelledby": "attempts" },
     h("h2", { id: "attempts" }, "Attempts"),
     job.status === "running" ? h("div", { class: "attempt", key: "now" }, h("span", { class: "run running" }, "now"), h("span", { class: "num" }, "runs since ", when(job.started_at))) : null,
-    runs.map((run) => attempt(run)),
+    runs.map((run) => attempt(run, endOf(run, job))),
     runs.length || job.status === "running" ? null : h("p", { class: "muted" }, "It has not run yet."),
   );
 }
 
-function attempt(run) {
+function attempt(run, end) {
   const took = duration((Date.parse(run.ended_at) - Date.parse(run.began_at)) / 1000);
   const line = [
-    h("span", { class: `run ${run.error ? "failed" : "done"}` }, `#${run.number}`),
+    h("span", { class: `run ${end}` }, `#${run.number}`),
     h("span", { class: "num" }, when(run.began_at, timeOfDay(run.began_at)), h("span", { class: "muted" }, ` · ${took}`)),
     h("span", { class: "cut muted worker", title: run.worker }, run.worker),
-    run.error ? h("span", { class: "cut error-text" }, `${run.error.type}: ${run.error.message}`) : h("span", { class: "muted" }, "ended well"),
+    run.error ? h("span", { class: "cut error-text" }, `${run.error.type}: ${run.error.message}`) : h("span", { class: "muted" }, end === "done" ? "ended well" : "cancelled"),
   ];
   if (!run.error) return h("div", { class: "attempt", key: run.number }, line);
   return h("details", { key: run.number }, h("summary", { class: "attempt" }, line), code(run.error.traceback ?? `${run.error.type}: ${run.error.message}`, "the error"));

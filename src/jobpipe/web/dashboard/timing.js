@@ -21,9 +21,10 @@ export function timingInWords({ every, cron, tz }) {
 
 export function everyInWords(seconds) {
   const [size, unit] = UNITS.find(([each]) => seconds % each === 0) ?? [1, "second"];
-  const number = seconds / size;
-  return number === 1 ? `Every ${unit}` : `Every ${number} ${unit}s`;
+  return `Every ${measure(seconds / size, unit)}`;
 }
+
+const measure = (number, unit) => (Number(number) === 1 ? unit : `${number} ${unit}s`);
 
 /** null for what is not simple. */
 export function cronInWords(expression) {
@@ -39,12 +40,15 @@ export function cronInWords(expression) {
 function timeOf(minute, hour) {
   const step = /^\*\/(\d+)$/;
   if (minute === "*" && hour === "*") return "Every minute";
-  if (step.test(minute) && hour === "*") return `Every ${step.exec(minute)[1]} minutes`;
+  if (step.test(minute) && hour === "*") return `Every ${measure(step.exec(minute)[1], "minute")}`;
   const minutes = numbers(minute, 59);
   if (minutes === null) return null;
   const past = `${list(minutes.map(String))} ${minutes.length === 1 && minutes[0] === 1 ? "minute" : "minutes"} past`;
   if (hour === "*") return minutes.length === 1 && minutes[0] === 0 ? "Every hour, on the hour" : `Every hour, ${past}`;
-  if (step.test(hour)) return minutes.length === 1 && minutes[0] === 0 ? `Every ${step.exec(hour)[1]} hours` : `Every ${step.exec(hour)[1]} hours, ${past}`;
+  if (step.test(hour)) {
+    const hours = measure(step.exec(hour)[1], "hour");
+    return minutes.length === 1 && minutes[0] === 0 ? `Every ${hours}` : `Every ${hours}, ${past}`;
+  }
   const hours = numbers(hour, 23);
   if (hours === null || hours.length * minutes.length > 6) return null;
   return `At ${list(hours.flatMap((h) => minutes.map((m) => `${pad(h)}:${pad(m)}`)))}`;

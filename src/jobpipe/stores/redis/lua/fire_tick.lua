@@ -1,10 +1,10 @@
 -- with inserting.lua
 -- told: the name, the tick, the next one, a job (as NewJob has it) or false, capacity.
--- Answers like insert for one batch; nothing if it is not the next tick, or there is no job.
+-- Answers like insert for one batch; nothing if it is not the next tick, or paused, or there is no job.
 local name, tick_at, next_at, new, capacity = unpack(told)
 local entry = redis.call('HGET', P .. 'schedules', name)
 entry = entry and cmsgpack.unpack(entry)
-if not entry or entry[3] ~= tick_at then return false end
+if not entry or entry[3] ~= tick_at or entry[7] then return false end
 local refused = new and ask_for_room()
 if refused then return refused end
 come_due()

@@ -1,1 +1,1 @@
-SELECT EXISTS (SELECT 1 FROM schedules WHERE name = ? AND next_at = ?)
+SELECT EXISTS (SELECT 1 FROM schedules WHERE name = ? AND next_at = ? AND NOT is_paused)

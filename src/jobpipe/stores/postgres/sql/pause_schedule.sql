@@ -1,0 +1,1 @@
+UPDATE jobpipe.schedules SET is_paused = true WHERE name = %(name)s

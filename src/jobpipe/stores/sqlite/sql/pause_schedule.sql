@@ -1,0 +1,1 @@
+UPDATE schedules SET is_paused = 1 WHERE name = ?

@@ -1,0 +1,49 @@
+"""Schedules within a transaction: the rows, and the one step in which a tick puts its job in and goes on."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from ...errors import JobConflictError, QueueFullError
+from ...marks import reach
+from ..base import NewJob, Receipt, ScheduleEntry
+from ..sql_rows import schedule_of, schedule_values
+from .inserting import insert_one
+from .statements import sql
+
+
+def entries(cursor: sqlite3.Cursor) -> list[ScheduleEntry]:
+    """All schedules, by name."""
+    return [schedule_of(row) for row in cursor.execute(sql("schedules"))]
+
+
+def put(cursor: sqlite3.Cursor, entry: ScheduleEntry) -> ScheduleEntry:
+    """Make or change one; what it is now."""
+    cursor.execute(sql("put_schedule"), schedule_values(entry))
+    (found,) = [each for each in entries(cursor) if each.name == entry.name]
+    return found
+
+
+def fire(
+    cursor: sqlite3.Cursor,
+    name: str,
+    tick_at: float,
+    next_at: float,
+    job: NewJob | None,
+    capacity: int,
+    now: float,
+) -> Receipt | JobConflictError | QueueFullError | None:
+    """As `Store.fire_tick` says."""
+    (is_next,) = cursor.execute(sql("is_next_tick"), (name, tick_at)).fetchone()
+    if not is_next:
+        return None
+    receipt = None
+    if job is not None:
+        answer = insert_one(cursor, [job], capacity, now)
+        if not isinstance(answer, list):
+            return answer
+        (receipt,) = answer
+    values = {"name": name, "tick_at": tick_at, "next_at": next_at, "job": job and job.id}
+    cursor.execute(sql("advance"), values)
+    reach("tick-inside")
+    return receipt
