@@ -188,3 +188,16 @@ def test_one_that_reads_too_slowly_is_cut_off(monkeypatch: pytest.MonkeyPatch) -
         assert reader.writer.cancelled()
 
     run(scenario)
+
+
+def test_one_that_has_left_in_the_middle_of_a_round_gets_nothing_more() -> None:
+    """Its connection may have another request already."""
+
+    async def scenario(reader: Reader, line: Line) -> None:
+        reader.take(piece(1))
+        reader.is_live = False
+        reader.take(piece(2))
+        await turns()
+        assert line.text == b"1;"
+
+    run(scenario)
