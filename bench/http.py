@@ -107,7 +107,9 @@ class _Client(asyncio.Protocol):
             transport.abort()
 
 
-async def load(port: int, seconds: float, connections: int = _CONNECTIONS) -> float:
+async def load(
+    port: int, seconds: float, connections: int = _CONNECTIONS, warm_up: float = _WARM_UP
+) -> float:
     """Answers a second."""
     loop = asyncio.get_running_loop()
     request = _REQUEST % (port, len(_BODY), _BODY)
@@ -117,7 +119,7 @@ async def load(port: int, seconds: float, connections: int = _CONNECTIONS) -> fl
         clients.append(client)
     async with asyncio.timeout(_PATIENCE):
         await asyncio.gather(*(client.is_answered for client in clients))
-    await asyncio.sleep(_WARM_UP)
+    await asyncio.sleep(warm_up)
     before, began = sum(client.answers for client in clients), perf_counter()
     await asyncio.sleep(seconds)
     answers, took = sum(client.answers for client in clients) - before, perf_counter() - began

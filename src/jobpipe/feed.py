@@ -1,7 +1,8 @@
 """Feed: tells who listens what happens in the store, also by other processes.
 
 An ear is a thread that waits on one of the store's watches, while anybody listens. Listeners are told that there may be
-news; subscribers get every change of a job's status, in order. Nothing is read while nobody subscribes.
+news; subscribers get every change of a job's status, in order, as often as the least patient of them wants: each look
+takes time from all else in the process. Nothing is read while nobody subscribes.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from .errors import StoreError
 from .stores.base import News
@@ -30,6 +31,13 @@ _LINGER = 5.0
 _AT_ONCE = 500
 
 
+class _Subscriber(NamedTuple):
+    """Who gets events, and how many seconds it can wait for more once it got some."""
+
+    tell: OnEvents
+    rest: float
+
+
 class Feed:
     """The ears of one handle on a store, and who subscribes. All are called in an ear's thread."""
 
@@ -37,46 +45,55 @@ class Feed:
         self._store = store
         self._ears = {news: _Ear(store, news) for news in News}
         self._lock = threading.Lock()
-        self._on_events: list[OnEvents] = []
+        self._on_events: list[_Subscriber] = []
         self._after = 0
+        self._is_closed = threading.Event()
         self._leave_ear: Callable[[], None] = lambda: None
 
     def listen(self, news: News, on_news: OnNews) -> Callable[[], None]:
         """Be told that there may be news; call what is returned to hear no more."""
         return self._ears[news].join(on_news)
 
-    def subscribe(self, on_events: OnEvents) -> Callable[[], None]:
-        """Be told every event from now on; call what is returned to hear no more."""
+    def subscribe(self, on_events: OnEvents, rest: float = 0.0) -> Callable[[], None]:
+        """Be told every event from now on; call what is returned to hear no more.
+
+        What happens within `rest` seconds after it was told something may be told together, after them.
+        """
+        subscriber = _Subscriber(on_events, rest)
         # Why before: nothing is read while the lock is held. An event too many does no harm.
         newest = self._store.last_event()
         with self._lock:
             if not self._on_events:
                 self._after = newest
                 self._leave_ear = self._ears[News.CHANGES].join(self._tell_events)
-            self._on_events.append(on_events)
+            self._on_events.append(subscriber)
 
         def leave() -> None:
             with self._lock:
-                if on_events in self._on_events:
-                    self._on_events.remove(on_events)
+                if subscriber in self._on_events:
+                    self._on_events.remove(subscriber)
                     if not self._on_events:
                         self._leave_ear()
 
         return leave
 
     def _tell_events(self) -> None:
-        while True:
+        rest, is_all = 0.0, False
+        while not is_all:
             with self._lock:
-                listeners = list(self._on_events)
-            events = self._store.events(self._after, _AT_ONCE) if listeners else []
-            if not events:
-                return
-            self._after = events[-1].number
-            for listener in listeners:
-                _call(listener, events)
+                subscribers = list(self._on_events)
+            events = self._store.events(self._after, _AT_ONCE) if subscribers else []
+            is_all = len(events) < _AT_ONCE  # Why no further look: the watch tells of what comes after it
+            if events:
+                self._after = events[-1].number
+                for subscriber in subscribers:
+                    _call(subscriber.tell, events)
+                rest = min(subscriber.rest for subscriber in subscribers)
+        self._is_closed.wait(rest)
 
     def close(self) -> None:
         """End the threads."""
+        self._is_closed.set()
         for ear in self._ears.values():
             ear.close()
 

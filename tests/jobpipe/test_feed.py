@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
@@ -118,6 +119,37 @@ def test_many_events_at_once_are_all_told(store: Store, feed: Feed) -> None:
     feed.subscribe(inbox)
     put(store, *(new_job(f"j{number}") for number in range(900)))
     assert inbox.read(900) == [(f"j{number}", JobStatus.QUEUED) for number in range(900)]
+
+
+def test_who_can_wait_is_told_no_more_for_so_long(store: Store, feed: Feed) -> None:
+    told: Queue[tuple[list[str], float]] = Queue()
+    feed.subscribe(lambda events: told.put(([event.id for event in events], time.monotonic())), rest=0.2)
+    put(store, new_job("a"))
+    first, first_at = told.get(timeout=LIMIT)
+    put(store, new_job("b"))
+    put(store, new_job("c"))
+    second, second_at = told.get(timeout=LIMIT)
+    while len(first + second) < 3:
+        second += told.get(timeout=LIMIT)[0]
+    assert first + second == ["a", "b", "c"]
+    assert second_at - first_at >= 0.2
+
+
+def test_nobody_waits_if_one_cannot(store: Store, feed: Feed) -> None:
+    inbox = Inbox()
+    feed.subscribe(Inbox(), rest=3600)
+    feed.subscribe(inbox)
+    for id in ("a", "b", "c"):
+        put(store, new_job(id))
+        assert inbox.read(1) == [(id, JobStatus.QUEUED)]
+
+
+def test_a_feed_that_rests_can_be_closed(store: Store) -> None:
+    inbox = Inbox()
+    with closing(Feed(store)) as feed:
+        feed.subscribe(inbox, rest=3600)
+        put(store, new_job("a"))
+        inbox.read(1)
 
 
 def test_changes_of_another_process_are_told_too(sqlite_url: str) -> None:

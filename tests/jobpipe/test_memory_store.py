@@ -39,3 +39,18 @@ def test_it_says_that_nothing_outlives_the_process() -> None:
     store = MemoryStore()
     assert not store.capabilities.durable
     assert any("process" in remark for remark in store.check())
+
+
+def test_of_events_the_newest_are_kept_and_found_by_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jobpipe.stores.memory.ledger.KEPT_EVENTS", 10)
+    store = MemoryStore()
+    store.insert([[new_job(f"j{number}") for number in range(1, 26)]])
+
+    def numbers(after: int, limit: int) -> list[int]:
+        return [event.number for event in store.events(after, limit)]
+
+    assert numbers(0, 100) == numbers(15, 100) == list(range(16, 26))
+    assert numbers(3, 2) == [16, 17]
+    assert numbers(20, 3) == [21, 22, 23]
+    assert numbers(24, 3) == [25]
+    assert numbers(25, 3) == numbers(99, 3) == []

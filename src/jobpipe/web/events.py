@@ -1,15 +1,13 @@
-"""Server-sent events: one subscription to the pipe's feed for all clients, and a bounded backlog for each.
+"""Server-sent events: one subscription to the pipe's feed for all clients, which are told in rounds.
 
-What happens is gathered and passed on in rounds, the same bytes to all: a round costs a little for each client, so the
-more there are, the rarer it is. A client that reads too slowly is cut off: it comes back with Last-Event-ID, and gets
-from the store what it has missed. Everything but `heed` runs on the event loop.
+A client that reads too slowly is cut off: it comes back with Last-Event-ID, and gets from the store what it has missed.
+Everything but `heed` runs on the event loop.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -18,8 +16,11 @@ from ..errors import BadInputError
 from ..job import JobStatus
 from . import problems
 from .call import Call, Stream, encode
-from .pulse import Pulses
+from .piece import Frame
+from .pulse import SIGN_OF_LIFE, Pulses
 from .query import EventsQuery, read_query
+from .reader import Reader
+from .rounds import Rounds
 from .site import Site
 
 if TYPE_CHECKING:
@@ -30,24 +31,19 @@ if TYPE_CHECKING:
 MEDIA_TYPE = "text/event-stream"
 HEARTBEAT = 15.0
 MOST_CLIENTS = 1_000
-LONGEST_BACKLOG = 8_000
-"""Events that may wait for one client; they are in memory once for all."""
 _AT_ONCE = 500
-_MOST_GATHERED = LONGEST_BACKLOG // 4
-"""Events that wait for a round until it comes early."""
-_REST = 0.002
-"""Seconds from one round to the next, for each client: several times what a round takes."""
-_LONGEST_REST = 1.0
+_FEED_REST = 0.02
+"""Seconds that clients can wait for what happens right after something else: the feed looks less often then."""
 _HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"x-accel-buffering", b"no"),
 ]
-_PIECE = 16_384
-"""Bytes that are written at once: so many are copied for each client, however long a round is."""
 _LAST_WORD = 0.5
 """Seconds that a client has to take what is left, and the end of its stream."""
 ABORT = "jobpipe.abort"
 """The extension of the ASGI scope that cuts a connection without waiting for what is not sent yet."""
+WRITE = "jobpipe.write"
+"""The extension of the ASGI scope that writes a chunk of the body as it is, or says that it would have to wait."""
 
 
 class EventData(Struct, frozen=True):
@@ -69,85 +65,12 @@ class SentEvent(Struct, frozen=True, kw_only=True):
 
 
 LastEventId = Annotated[str, Meta(extra_json_schema={"pattern": "^[0-9]{0,18}$"})]
-Frame = tuple[int, bytes]
 
 
 def frame_of(event: JobEvent) -> Frame:
     """The number of an event, and how it goes over the wire."""
     data = encode(EventData(event.id, event.type, event.queue, event.status, event.attempts))
     return event.number, b"id: %d\nevent: job\ndata: %b\n\n" % (event.number, data)
-
-
-class _Round:
-    """Events that go to all clients together."""
-
-    __slots__ = ("body", "first", "frames", "last")
-
-    def __init__(self, frames: list[Frame]) -> None:
-        self.frames = frames
-        self.first = frames[0][0]
-        self.last = frames[-1][0]
-        self.body = b"".join(frame for _, frame in frames)
-
-    def since(self, after: int) -> bytes:
-        """What is new to who has seen all up to `after`."""
-        if after < self.first:
-            return self.body
-        return b"".join(frame for number, frame in self.frames if number > after)
-
-
-class _Client:
-    """What waits for one reader."""
-
-    __slots__ = ("after", "backlog", "bell", "is_live", "is_over", "pulse", "waiting", "writer")
-
-    def __init__(self) -> None:
-        self.pulse = b""
-        """The last one, if it was not sent yet: older ones are of no use to anybody."""
-        self.after = 0
-        """The number of the last event that was sent."""
-        self.backlog: deque[_Round] = deque()
-        self.waiting = 0
-        """Events in the backlog."""
-        self.bell = asyncio.Event()
-        self.is_live = False
-        """Does it get what is new, or does it still catch up from the store?"""
-        self.is_over = False
-        """Does its stream end after the backlog?"""
-        self.writer: asyncio.Task[None] | None = None
-
-    def take(self, round: _Round) -> None:
-        if not self.is_live:
-            return
-        self.backlog.append(round)
-        self.waiting += len(round.frames)
-        self.bell.set()
-        if self.waiting > LONGEST_BACKLOG and self.writer is not None:
-            self.writer.cancel()
-
-    def feel(self, pulse: bytes) -> None:
-        """Take the newest pulse."""
-        self.pulse = pulse
-        self.bell.set()
-
-    def finish(self) -> None:
-        """Have the writer return when all is written."""
-        self.is_over = True
-        self.bell.set()
-
-    def drain(self) -> Iterator[bytes]:
-        """All that is new to it, in pieces."""
-        self.bell.clear()
-        while self.backlog:
-            round = self.backlog.popleft()
-            self.waiting -= len(round.frames)
-            body = round.since(self.after)
-            self.after = max(self.after, round.last)
-            for at in range(0, len(body), _PIECE):
-                yield body[at : at + _PIECE]
-        if self.pulse:
-            pulse, self.pulse = self.pulse, b""
-            yield pulse
 
 
 class Events:
@@ -157,13 +80,11 @@ class Events:
         self._site = site
         self._pipe = site.pipe
         self._heartbeat = heartbeat
-        self._clients: set[_Client] = set()
+        self._clients: set[Reader] = set()
         self._subscription: asyncio.Task[Callable[[], None]] | None = None
-        self._gathered: list[Frame] = []
-        """What the next round passes on."""
-        self._next_round: asyncio.TimerHandle | None = None
-        """It is there if and only if something is gathered."""
-        self._rests_until = 0.0
+        self._rounds = Rounds(self._clients)
+        self._next_beat: asyncio.TimerHandle | None = None
+        """There as long as there are clients."""
         self._pulses = Pulses(site)
 
     def calls(self) -> list[Call]:
@@ -189,7 +110,7 @@ class Events:
         return len(self._clients)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        client = _Client()
+        client = Reader(scope.get("extensions", {}).get(WRITE))
         try:
             wanted = read_query(scope["query_string"], EventsQuery)
             ends = self._site.ending
@@ -199,7 +120,7 @@ class Events:
                     f"{MOST_CLIENTS:,} streams are open already: try again later"
                 )
             if scope["method"] != "HEAD":
-                self._clients.add(client)
+                self._join(client)
             await self._begin(client, asked)
         except Exception as error:
             self._leave(client)
@@ -212,7 +133,7 @@ class Events:
             self._pulses.join(client.feel)
         await self._stream(client, ends, scope, receive, send)
 
-    async def _begin(self, client: _Client, asked: int | None) -> None:
+    async def _begin(self, client: Reader, asked: int | None) -> None:
         """Have the feed subscribed to, and find out what the client has seen."""
         if client in self._clients:
             if self._subscription is None:
@@ -223,7 +144,7 @@ class Events:
         client.after = last if asked is None else asked if asked <= last else 0
 
     async def _stream(
-        self, client: _Client, ends: asyncio.Event, scope: Scope, receive: Receive, send: Send
+        self, client: Reader, ends: asyncio.Event, scope: Scope, receive: Receive, send: Send
     ) -> None:
         try:
             await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
@@ -237,7 +158,7 @@ class Events:
             try:
                 await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
                 if ending.done():
-                    self._pass_on()
+                    self._rounds.flush()
                     client.finish()
                     await asyncio.wait(
                         [client.writer, gone], timeout=_LAST_WORD, return_when=asyncio.FIRST_COMPLETED
@@ -252,7 +173,7 @@ class Events:
         if not is_gone:
             await _end(scope, receive, send, _LAST_WORD if is_told else 0)
 
-    async def _write(self, client: _Client, send: Send) -> None:
+    async def _write(self, client: Reader, send: Send) -> None:
         async def write(body: bytes) -> None:
             await send({"type": "http.response.body", "body": body, "more_body": True})
 
@@ -261,20 +182,9 @@ class Events:
         await self._catch_up(client, write)
         client.is_live = True
         await self._catch_up(client, write)
-        while True:
-            try:
-                async with asyncio.timeout(self._heartbeat):
-                    await client.bell.wait()
-            except TimeoutError:
-                await write(b": heartbeat\n\n")
-            else:
-                for piece in client.drain():
-                    await write(piece)
-                    await asyncio.sleep(0)  # Why: only then it is known whether the connection takes more
-            if client.is_over:
-                return
+        await client.write(write)
 
-    async def _catch_up(self, client: _Client, write: Callable[[bytes], Coroutine[Any, Any, None]]) -> None:
+    async def _catch_up(self, client: Reader, write: Callable[[bytes], Coroutine[Any, Any, None]]) -> None:
         while events := await self._pipe.courier.call(self._pipe.store.events, client.after, _AT_ONCE):
             client.after = events[-1].number
             await write(b"".join(frame for _, frame in map(frame_of, events)))
@@ -291,42 +201,36 @@ class Events:
             except RuntimeError:
                 pass  # the loop has ended, and with it all clients
 
-        return await self._pipe.courier.call(self._pipe.feed.subscribe, heed)
+        return await self._pipe.courier.call(self._pipe.feed.subscribe, heed, _FEED_REST)
 
     def _tell(self, frames: list[Frame]) -> None:
-        if not self._clients:
-            return
-        self._gathered += frames
-        if len(self._gathered) >= _MOST_GATHERED:
-            self._pass_on()
-        elif self._next_round is None:
-            loop = asyncio.get_running_loop()
-            self._next_round = loop.call_at(max(self._rests_until, loop.time()), self._pass_on)
+        if self._clients:
+            self._rounds.gather(frames)
 
-    def _pass_on(self) -> None:
-        """Give all clients what is gathered."""
-        if self._gathered:
-            round = _Round(self._gathered)
-            for client in self._clients:
-                client.take(round)
-            self._rests_until = asyncio.get_running_loop().time() + min(
-                _REST * len(self._clients), _LONGEST_REST
-            )
-        self._forget()
+    # Who is there
 
-    def _forget(self) -> None:
-        self._gathered = []
-        if self._next_round is not None:
-            self._next_round.cancel()
-            self._next_round = None
+    def _join(self, client: Reader) -> None:
+        self._clients.add(client)
+        if self._next_beat is None:
+            self._next_beat = asyncio.get_running_loop().call_later(self._heartbeat, self._beat)
 
-    def _leave(self, client: _Client) -> None:
+    def _beat(self) -> None:
+        self._next_beat = asyncio.get_running_loop().call_later(self._heartbeat, self._beat)
+        for client in self._clients:
+            client.beat(SIGN_OF_LIFE)
+
+    def _leave(self, client: Reader) -> None:
+        client.is_live = False
         self._clients.discard(client)
         self._pulses.leave(client.feel)
-        if not self._clients:
-            self._forget()
+        if self._clients:
+            return
+        self._rounds.forget()
+        if self._next_beat is not None:
+            self._next_beat.cancel()
+            self._next_beat = None
         subscription = self._subscription
-        if not self._clients and subscription is not None and subscription.done():
+        if subscription is not None and subscription.done():
             self._subscription = None
             if not subscription.cancelled() and subscription.exception() is None:
                 subscription.result()()

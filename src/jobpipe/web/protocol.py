@@ -7,7 +7,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from .events import ABORT
+from .events import ABORT, WRITE
 from .problems import MEDIA_TYPE, not_http
 from .safety import HEADERS
 
@@ -40,6 +40,10 @@ class _Corked:
             held, self._held = self._held, []
             self._transport.write(b"".join(held))
 
+    def write_through(self, data: bytes) -> None:
+        self.flush()
+        self._transport.write(data)
+
     def close(self) -> None:
         self.flush()
         self._transport.close()
@@ -60,7 +64,8 @@ class Protocol(HttpToolsProtocol):
         self._patience: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(_Corked(transport, self.loop))  # type: ignore[arg-type]
+        self._corked = _Corked(transport, self.loop)
+        super().connection_made(self._corked)  # type: ignore[arg-type]
         self._patience = self.loop.call_later(LONGEST_RECEIVE, self._give_up)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -81,7 +86,8 @@ class Protocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self.scope["extensions"] = {ABORT: self.transport.abort}  # type: ignore[dict-item]
+        extensions = {ABORT: self.transport.abort, WRITE: self._write_at_once}
+        self.scope["extensions"] = extensions  # type: ignore[typeddict-item]
         self._is_receiving = self._is_in_headers = True
         self._header_bytes = self._discarded = 0
 
@@ -107,6 +113,15 @@ class Protocol(HttpToolsProtocol):
         lines = [b"HTTP/1.1 400 Bad Request", *(b"%b: %b" % each for each in headers), b"connection: close"]
         self.transport.write(b"\r\n".join([*lines, b"", body]))
         self.transport.close()
+
+    def _write_at_once(self, chunk: bytes) -> bool:
+        if self.flow.write_paused:
+            return False
+        if not self.transport.is_closing():
+            # Why no limit: then the system is called at once, and it is known whether the connection takes more.
+            self.transport.set_write_buffer_limits(high=0)
+            self._corked.write_through(chunk)
+        return True
 
     def _give_up(self) -> None:
         self._patience = None

@@ -12,14 +12,15 @@ from collections.abc import Callable
 from ..errors import StoreError
 from ..history import Pulse
 from .call import encode
+from .piece import Piece
 from .site import Site
 
 logger = logging.getLogger("jobpipe")
 
 _EVERY = 1.0
-_SIGN_OF_LIFE = b": heartbeat\n\n"
+SIGN_OF_LIFE = Piece(b": heartbeat\n\n")
 
-Listener = Callable[[bytes], object]
+Listener = Callable[[Piece], object]
 
 
 class Pulses:
@@ -47,7 +48,7 @@ class Pulses:
     async def _tell(self) -> None:
         last = None
         while True:
-            frame = _SIGN_OF_LIFE
+            piece = SIGN_OF_LIFE
             try:
                 pulse = await self._look()
             except Exception:  # Why: whoever listens must learn of the next one all the same
@@ -55,9 +56,9 @@ class Pulses:
                 pulse = None
             if pulse is not None and pulse.at != last:
                 last = pulse.at
-                frame = b"event: pulse\ndata: %b\n\n" % encode(pulse)
+                piece = Piece(b"event: pulse\ndata: %b\n\n" % encode(pulse))
             for listener in list(self._listeners):
-                listener(frame)
+                listener(piece)
             await asyncio.sleep(_EVERY)
 
     async def _look(self) -> Pulse | None:

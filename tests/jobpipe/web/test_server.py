@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -211,6 +212,29 @@ def test_a_slow_reader_is_cut_off_and_others_are_not(apps: list[WebApp]) -> None
         assert (await client.get("/health")).status_code == 200
         for _, writer in slow:
             writer.transport.abort()
+
+    run(scenario, workers=0, queue_size=0)
+
+
+def test_a_reader_that_falls_behind_for_a_while_misses_nothing(apps: list[WebApp]) -> None:
+    """It takes little into its own memory, so that most has to wait for it in the service."""
+
+    async def scenario(server: Server, client: httpx.AsyncClient) -> None:
+        small = httpx.AsyncHTTPTransport(socket_options=[(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)])
+        async with (
+            httpx.AsyncClient(base_url=server.url, timeout=20, transport=small) as slow,
+            slow.stream("GET", "/events") as response,
+        ):
+            stream = frames(response)
+            await anext(stream)
+            for _ in range(6):
+                jobs_ = [{"queue": "q" * 100, "type": "t" * 100} for _ in range(1_000)]
+                await client.post("/enqueue/batch", json={"jobs": jobs_})
+            found = await jobs(stream, 6_000)
+            assert [int(each["id"]) for each in found] == list(range(1, 6_001))
+            await client.post("/enqueue", json={"id": "last"})
+            (last,) = await jobs(stream, 1)
+            assert json.loads(last["data"])["id"] == "last"
 
     run(scenario, workers=0, queue_size=0)
 
