@@ -35,14 +35,13 @@ print("claimed", *claimed)
 """
 
 DEAF = """
-import time
 from pathlib import Path
 from jobpipe.stores.sqlite.watch import SqliteWatch
 from app import pipe
 
 def wait(self, timeout):
     Path("heard").write_text("deaf")
-    time.sleep(min(timeout, 0.05))
+    self._closed.wait(timeout)
     return False
 
 SqliteWatch.wait = wait

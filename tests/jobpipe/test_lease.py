@@ -127,6 +127,49 @@ def test_a_job_that_is_claimed_while_a_handler_blocks_the_event_loop_keeps_its_l
 # Losing
 
 
+class Cut(Unhurried):
+    """The keeper of leases cannot reach it to extend them."""
+
+    def extend(self, leases: Sequence[Lease], seconds: float) -> list[LeaseState]:
+        raise StoreAwayError("cut off")
+
+
+def test_a_job_whose_lease_has_run_out_before_it_could_begin_does_not_begin(
+    away_from_home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As after a freeze: the handler would run in vain. Put back by who rescues, it runs once."""
+    Cut.is_claiming, Cut.is_blocked = threading.Event(), threading.Event()
+    runs: list[int] = []
+
+    async def scenario() -> Job:
+        store, is_there = Cut(away_from_home / "jobs.db"), asyncio.Event()
+        pipe = Jobpipe(store, lease=LEASE)
+
+        @pipe.job
+        async def count() -> None:
+            runs.append(current_job().attempts)
+
+        @pipe.job(max_retries=0)
+        async def block() -> None:
+            store.has_time = True
+            await pipe.enqueue("count", id="claimed")
+            is_there.set()
+            assert await asyncio.to_thread(Cut.is_claiming.wait, LIMIT)
+            Cut.is_blocked.set()
+            time.sleep(3 * LEASE)
+
+        with closing(store):
+            async with pipe, pipe.running(workers=2):
+                await block.enqueue()
+                await is_there.wait()
+                return await finished(pipe, "claimed")
+
+    job = run(scenario())
+    assert (job.status, job.attempts) == (JobStatus.DONE, 2)
+    assert runs == [2]
+    assert any("'claimed'" in line for line in lost_lines(caplog))
+
+
 class Mute(SqliteStore):
     """Its leases run out: it never extends one, and says it did."""
 
