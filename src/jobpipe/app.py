@@ -240,22 +240,16 @@ class Jobpipe:
         """`enqueue_many` from any thread, with or without an event loop."""
         return self._insert_sync(self.prepare_many(read_many(requests)))
 
-    def prepare(self, request: JobRequest, where: str = "") -> NewJob:
+    def prepare(self, request: JobRequest) -> NewJob:
         """The request with its defaults filled in and its payload checked; BadInputError naming the field."""
-        type = check_name(f"{where}type", request.type)
+        type = check_name("type", request.type)
         job_type = self.types.get(type)
-        try:
-            id = new_id() if request.id is UNSET else check_id(request.id)
-            payload = json.encode(request.payload) if job_type is None else job_type.encode(request.payload)
-            json.check_size(payload, self.settings.max_payload)
-            key = None if job_type is None else job_type.key(payload)
-        except BadInputError as error:
-            if where:
-                error.field = where + error.field
-                error.args = (f"{where}{error}",)
-            raise
+        id = new_id() if request.id is UNSET else check_id(request.id)
+        payload = json.encode(request.payload) if job_type is None else job_type.encode(request.payload)
+        json.check_size(payload, self.settings.max_payload)
+        key = None if job_type is None else job_type.key(payload)
         defaults = _PLAIN if job_type is None else job_type.defaults
-        queue = defaults.queue if request.queue is UNSET else check_name(f"{where}queue", request.queue)
+        queue = defaults.queue if request.queue is UNSET else check_name("queue", request.queue)
         max_retries = defaults.max_retries if request.max_retries is UNSET else request.max_retries
         priority = defaults.priority if request.priority is UNSET else request.priority
         deadline = defaults.deadline if request.deadline is UNSET else request.deadline
@@ -281,8 +275,10 @@ class Jobpipe:
         """The requests of one batch; BadInputError naming the place, JobConflictError for an id that is there twice."""
         jobs = []
         for index, request in enumerate(requests):
-            place = f"{where}[{index}]."
-            jobs.append(self.prepare(check(request, place), place))
+            try:
+                jobs.append(self.prepare(check(request)))
+            except BadInputError as error:
+                raise error.within(f"{where}[{index}].") from error.__cause__
         seen: set[str] = set()
         for job in jobs:
             if job.id in seen:

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from math import isfinite
+from typing import Self
 
 
 class JobpipeError(Exception):
@@ -35,6 +36,12 @@ class BadInputError(JobpipeError, ValueError):
     def __init__(self, field: str, problem: str) -> None:
         super().__init__(f"{field} {problem}")
         self.field = field
+
+    def within(self, place: str) -> Self:
+        """The same of a field in there."""
+        self.field = place + self.field
+        self.args = (f"{place}{self}",)
+        return self
 
 
 class PayloadTooLargeError(BadInputError):

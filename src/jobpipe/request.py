@@ -67,13 +67,16 @@ def read(fields: Any, where: str = "") -> JobRequest:
     return check(convert(fields, JobRequest, where), where)
 
 
-_NUMBERS = ("max_retries", "priority", "run_at", "delay", "deadline")
-
-
 def read_many(requests: Iterable[JobRequest], where: str = "jobs") -> Iterator[JobRequest]:
     """The requests that a program made, checked as if they had been read: a Struct takes anything."""
     for index, request in enumerate(requests):
-        if all(getattr(request, name) is UNSET for name in _NUMBERS):
+        if (
+            request.max_retries is UNSET
+            and request.priority is UNSET
+            and request.run_at is UNSET
+            and request.delay is UNSET
+            and request.deadline is UNSET
+        ):
             yield request  # names and payload are looked at by whoever prepares the job
             continue
         given = {name: value for name, value in asdict(request).items() if value is not UNSET}
@@ -82,6 +85,8 @@ def read_many(requests: Iterable[JobRequest], where: str = "jobs") -> Iterator[J
 
 def check(request: JobRequest, where: str = "") -> JobRequest:
     """The rules that no type can say."""
+    if request.run_at is UNSET and request.delay is UNSET and request.deadline is UNSET:
+        return request
     for field in ("delay", "deadline"):
         value = getattr(request, field)
         if value is not UNSET and not isfinite(value):
