@@ -12,6 +12,7 @@ _RUNNER = "src/jobpipe/runner.py"
 _MEMORY = "tests/jobpipe/test_memory_store.py::TestMemoryStore"
 _SQLITE = "tests/jobpipe/test_sqlite_store.py::TestSqliteStore"
 _RUNS = "tests/jobpipe/test_runner.py"
+_MARKS = "tests/faults/test_marks.py"
 
 
 class Mutation(NamedTuple):
@@ -123,5 +124,34 @@ MUTATIONS = (
         (
             "tests/jobpipe/test_lease.py::test_a_job_that_is_claimed_while_a_handler_blocks_the_event_loop_keeps_its_lease",
         ),
+    ),
+    Mutation(
+        "runner: a job begins though its lease has run out",
+        _RUNNER,
+        "            if now <= run.held_until or now <= self._kept_until:\n",
+        "            if True:\n",
+        (
+            "tests/jobpipe/test_lease.py::test_a_job_whose_lease_has_run_out_before_it_could_begin_does_not_begin",
+        ),
+    ),
+    Mutation(
+        "sqlite: a schedule goes on before the job of its tick is in",
+        f"{_STORES}/sqlite/store.py",
+        '            (is_next,) = cursor.execute(sql("is_next_tick"), (name, tick_at)).fetchone()\n',
+        '            (is_next,) = cursor.execute(sql("is_next_tick"), (name, tick_at)).fetchone()\n'
+        '            values = {"name": name, "tick_at": tick_at, "next_at": next_at, "job": job and job.id}\n'
+        '            cursor.execute(sql("advance"), values)\n'
+        '            cursor.execute("COMMIT")\n'
+        '            cursor.execute("BEGIN IMMEDIATE")\n',
+        (f"{_MARKS}::test_tick_may_die_at_every_mark_among_five_schedulers[sqlite]",),
+    ),
+    Mutation(
+        "sqlite: jobs are there before the batch is whole",
+        f"{_STORES}/sqlite/store.py",
+        '                reach("enqueue-inside")\n',
+        '                cursor.execute("COMMIT")\n'
+        '                cursor.execute("BEGIN IMMEDIATE")\n'
+        '                reach("enqueue-inside")\n',
+        (f"{_MARKS}::test_enqueue_may_die_at_every_mark[sqlite]",),
     ),
 )
