@@ -87,9 +87,9 @@ MUTATIONS = (
     ),
     Mutation(
         "memory: a tick fires as often as it is asked for",
-        f"{_STORES}/memory/store.py",
-        "if entry is None or entry.next_at != tick_at:",
-        "if entry is None:",
+        f"{_STORES}/memory/entries.py",
+        "return entry is not None and not entry.is_paused and entry.next_at == tick_at",
+        "return entry is not None and not entry.is_paused",
         (f"{_MEMORY}::test_tick_fires_once", f"{_MEMORY}::test_tick_from_all_sides_is_one_job"),
     ),
     Mutation(
@@ -136,13 +136,13 @@ MUTATIONS = (
     ),
     Mutation(
         "sqlite: a schedule goes on before the job of its tick is in",
-        f"{_STORES}/sqlite/store.py",
-        '            (is_next,) = cursor.execute(sql("is_next_tick"), (name, tick_at)).fetchone()\n',
-        '            (is_next,) = cursor.execute(sql("is_next_tick"), (name, tick_at)).fetchone()\n'
-        '            values = {"name": name, "tick_at": tick_at, "next_at": next_at, "job": job and job.id}\n'
-        '            cursor.execute(sql("advance"), values)\n'
-        '            cursor.execute("COMMIT")\n'
-        '            cursor.execute("BEGIN IMMEDIATE")\n',
+        f"{_STORES}/sqlite/ticking.py",
+        "    receipt = None\n    if job is not None:\n",
+        '    values = {"name": name, "tick_at": tick_at, "next_at": next_at, "job": job and job.id}\n'
+        '    cursor.execute(sql("advance"), values)\n'
+        '    cursor.execute("COMMIT")\n'
+        '    cursor.execute("BEGIN IMMEDIATE")\n'
+        "    receipt = None\n    if job is not None:\n",
         (f"{_MARKS}::test_tick_may_die_at_every_mark_among_five_schedulers[sqlite]",),
     ),
     Mutation(
