@@ -68,6 +68,7 @@ class Feeder:
             )
         )
         self._client.post("queues/newsletter/pause")
+        self._client.post("schedules/stock-sync/pause")
         mail = {"type": "email", "queue": "newsletter", "payload": {"to": "all@shop.example"}}
         self._put(*({"id": f"news-{n}", **mail} for n in range(31)))
         self._put(

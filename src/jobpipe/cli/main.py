@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -44,8 +45,15 @@ app.add_typer(schedules.app)
 
 
 def main() -> None:
-    """Run the command that the arguments name."""
-    if "_JOBPIPE_COMPLETE" in os.environ:
+    """Run the command that the arguments name, or tell the shell what fits there."""
+    run = partial(app, prog_name="jobpipe")
+    asked = os.environ.get("_JOBPIPE_COMPLETE")
+    if asked is not None:
         # Why: the help of an offer is broken at the width of the terminal, and fish takes every line for an offer.
         os.environ["COLUMNS"] = "10000"
-    app(prog_name="jobpipe")
+    if asked == "complete_bash":
+        from .bash import complete  # Why here: only then it is needed
+
+        complete(run)
+    else:
+        run()

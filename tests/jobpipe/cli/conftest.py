@@ -93,11 +93,11 @@ def call_process(*arguments: str, env: dict[str, str] | None = None, **options: 
 class Terminal:
     """A process with a terminal as its stdin and stderr; its stdout is a pipe."""
 
-    def __init__(self, arguments: list[str]) -> None:
+    def __init__(self, command: list[str]) -> None:
         self._ours, theirs = pty.openpty()
         try:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "jobpipe", *arguments],
+                command,
                 stdin=theirs,
                 stdout=subprocess.PIPE,
                 stderr=theirs,
@@ -144,8 +144,9 @@ class Terminal:
 
 
 @contextmanager
-def terminal(*arguments: str) -> Iterator[Terminal]:
-    opened = Terminal(list(arguments))
+def terminal(*arguments: str, command: list[str] | None = None) -> Iterator[Terminal]:
+    """Of `jobpipe` with these arguments, or of another command."""
+    opened = Terminal(command or [sys.executable, "-m", "jobpipe", *arguments])
     try:
         yield opened
     finally:

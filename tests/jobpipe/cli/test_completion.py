@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from jobpipe.cli.bash import whole
 from jobpipe.cli.main import app
 
-from .conftest import call, call_process
+from .conftest import call, call_process, terminal
 
 Offers = Callable[[str], list[str]]
 
@@ -111,27 +112,91 @@ def test_the_script_of_a_shell_is_shown(shell: str) -> None:
     assert f"_JOBPIPE_COMPLETE=complete_{shell}" in ended.stdout
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
-def test_bash_completes_with_the_script(folder: Path) -> None:
+@pytest.fixture
+def bash(folder: Path) -> Callable[[str], str]:
     """For real: the script is sourced, and its function called as bash calls it."""
     (folder / "bin").mkdir()
     command = folder / "bin" / "jobpipe"
     command.write_text(f'#!/bin/sh\nexec {sys.executable} -m jobpipe "$@"\n')
     command.chmod(0o755)
+
+    def complete(broken: str) -> str:
+        """What is offered for the last of the words, as bash has broken them."""
+        script = f"""
+            PATH="$PWD/bin:$PATH"
+            eval "$(_JOBPIPE_COMPLETE=source_bash jobpipe)"
+            COMP_WORDS=({broken}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
+            _jobpipe_completion jobpipe
+            echo "${{COMPREPLY[@]}}"
+        """
+        ended = subprocess.run(
+            ["bash", "--norc", "-c", script], capture_output=True, text=True, timeout=30, check=True
+        )
+        assert ended.stderr == ""
+        return ended.stdout.removesuffix("\n")
+
+    return complete
+
+
+NO_BASH = pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
+
+
+@NO_BASH
+def test_bash_completes_with_the_script(bash: Callable[[str], str]) -> None:
+    assert bash("jobpipe sched") == "schedules"
+
+
+@NO_BASH
+def test_bash_completes_ids_at_whose_characters_it_breaks_words(bash: Callable[[str], str]) -> None:
+    """It puts what is offered in place of what follows the last of these characters, and of an @ itself."""
+    call("enqueue", "echo", "--id", "tick@2030-01-01T00:30:00Z", "--queue", "a:b")
+    call("enqueue", "echo", "--id", "tock")
+    assert bash("jobpipe job t") == "tick@2030-01-01T00:30:00Z tock"
+    assert bash("jobpipe job tick @") == "@2030-01-01T00:30:00Z"
+    assert bash("jobpipe job tick @ 20") == "@2030-01-01T00:30:00Z"
+    assert bash("jobpipe cancel tock tick @ 2030-01-01T00 : 3") == "30:00Z"
+    assert bash("jobpipe jobs --store sqlite : ///jobpipe.db --queue a : ") == "b"
+    assert bash("jobpipe jobs --queue = a : ") == "b"
+    assert bash("jobpipe jobs --status = que") == "queued"
+
+
+@NO_BASH
+@pytest.mark.parametrize("typed", ["tick@", "tick@20", "tick@2030-01-01T00:3"])
+def test_a_key_in_bash_completes_an_id(bash: Callable[[str], str], folder: Path, typed: str) -> None:
+    """With a terminal: what stands in the line after the key is what bash made of it."""
+    call("enqueue", "echo", "--id", "tick@2030-01-01T00:30:00Z")
     script = """
-        PATH="$PWD/bin:$PATH"
+        PS1='ready> ' PATH="$PWD/bin:$PATH"
         eval "$(_JOBPIPE_COMPLETE=source_bash jobpipe)"
-        COMP_WORDS=(jobpipe sched); COMP_CWORD=1
-        _jobpipe_completion jobpipe
-        echo "${COMPREPLY[@]}"
     """
-    ended = subprocess.run(
-        ["bash", "--norc", "-c", script], capture_output=True, text=True, timeout=30, check=True
-    )
-    assert (ended.stdout, ended.stderr) == ("schedules\n", "")
+    (folder / "rc").write_text(script)
+    with terminal(command=["bash", "--rcfile", "rc", "-i"]) as shell:
+        shell.until("ready> ")
+        # The key; then the line becomes the argument of an echo.
+        shell.type(f"jobpipe job {typed}\t\x01echo 'found: \x05'; exit\n")
+        code, printed = shell.ended()
+    assert (code, printed) == (0, "found: jobpipe job tick@2030-01-01T00:30:00Z \n")
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
+@pytest.mark.parametrize(
+    ("typed", "words", "kept"),
+    [
+        ("job|or", "job|or", ""),
+        ("job|or|@", "job|or@", "or"),
+        ("job|or|@|2", "job|or@2", "or"),
+        ("job|or|@|20|:|1", "job|or@20:1", "or@20:"),
+        ("job|a|::|b", "job|a::b", "a::"),
+        ("job|or|@|", "job|or@|", ""),  # a new word has begun
+        ("jobs|--queue|=|a|:|b", "jobs|--queue=a:b", "a:"),
+        ("jobs|--status|=", "jobs|--status=", ""),
+        ("job|'or@2", "job|'or@2", ""),
+    ],
+)
+def test_words_that_bash_has_broken_are_put_together(typed: str, words: str, kept: str) -> None:
+    assert whole(typed.split("|")) == (words.split("|"), kept)
+
+
+@NO_BASH
 def test_completion_is_installed_for_the_shell_that_asks(folder: Path) -> None:
     script = f"{sys.executable} -m jobpipe --install-completion; true"
     env = {"HOME": str(folder), "PATH": "/usr/bin:/bin"}
