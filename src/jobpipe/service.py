@@ -24,6 +24,11 @@ _LOOK_AGAIN = 1.0
 """Seconds between two attempts to reach a store that is away at the start."""
 
 
+async def ask_store(pipe: Jobpipe) -> None:
+    """StoreError unless the store answers; what is asked costs it next to nothing."""
+    await pipe.courier.call(pipe.store.get, "?")  # no job is called that
+
+
 class Service:
     """What runs in a process, as one thing with a start and a stop."""
 
@@ -85,7 +90,7 @@ class Service:
         if not self.is_started or self.is_stopping:
             return False
         try:
-            await self.pipe.courier.call(self.pipe.store.last_event)
+            await ask_store(self.pipe)
         except Exception as error:
             logger.warning("not ready: %s", error)
             return False

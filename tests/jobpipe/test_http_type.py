@@ -21,9 +21,10 @@ from jobpipe.builtin import register_http
 from jobpipe.http.address import Address
 from jobpipe.http.job import HttpJob
 from jobpipe.http.network import Network, connect
+from jobpipe.http.patience import patience
 
 from .canary import Canary, Received, answer, redirect
-from .conftest import finished, run
+from .conftest import finished, run, until
 
 LIMIT = 65_536
 PUBLIC = "93.184.216.34"
@@ -307,14 +308,60 @@ def test_an_answer_that_is_no_success_is_retried() -> None:
 def test_what_failed_is_told_without_secrets(status: int) -> None:
     with Canary(lambda _: answer(status, "" if status == 304 else f"no,\n{'so ' * 500}sorry")) as canary:
         job = call(
-            pipe_for(canary.origin), f"{canary.origin}/hook?key=hunter2", headers={"Authorization": "hunter3"}
+            pipe_for(canary.origin),
+            f"{canary.origin}/hooks/hunter1?key=hunter2",
+            headers={"Authorization": "hunter3"},
         )
     message = message_of(job)
-    assert message.startswith(f"POST {canary.origin}/hook answered {status}")
+    assert message.startswith(f"POST {canary.origin} answered {status}")
     assert status == 304 or f"{status}: no, so so" in message
     assert len(message) < 300
     assert job.error is not None
     assert "hunter" not in message + (job.error.traceback or "")
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_server_that_wants_to_be_left_alone_for_a_while_is(status: int) -> None:
+    async def scenario(origin: str) -> Job:
+        pipe = pipe_for(origin)
+        async with pipe, pipe.running():
+            await pipe.enqueue("http", {"url": origin}, id="call", max_retries=1)
+            return await until(pipe, "call", JobStatus.SCHEDULED)
+
+    with Canary(lambda _: answer(status, Retry_After="3600")) as canary:
+        job = run(scenario(canary.origin))
+    assert job.attempts == 1
+    assert job.history[0].error is not None
+    assert job.history[0].error.type == "CallFailed"
+    wait = job.run_at - job.history[0].ended_at
+    assert 3_600 <= wait.total_seconds() <= 3_600 * 1.1 + 60
+
+
+@pytest.mark.parametrize(
+    ("told", "least"),
+    [
+        (None, None),
+        ("", None),
+        ("soon", None),
+        ("-5", None),
+        ("1.5", None),
+        ("9" * 21, None),
+        ("Mon, 99 Nov 2026 10:00:00 GMT", None),
+        ("0", 0.0),
+        (" 120 ", 120.0),
+        ("9" * 20, 86_400.0),
+        ("Fri, 31 Dec 1999 23:59:59 GMT", 0.0),
+        ("Thu, 01 Jan 1970 00:16:50 GMT", 10.0),
+        ("Thursday, 01-Jan-70 00:16:50 GMT", 10.0),
+        ("Thu Jan  1 00:16:50 1970", 10.0),
+    ],
+)
+def test_how_long_a_server_wants_to_be_left_alone(told: str | None, least: float | None) -> None:
+    """By all forms that HTTP knows, seen from 1,000 seconds after 1970 began; never less, and a little more at random."""
+    now = 1e9 if told is not None and "1999" in told else 1_000.0
+    assert patience(told, now, lambda low, high: low) == least
+    longest = patience(told, now, lambda low, high: high)
+    assert longest == (None if least is None else pytest.approx(least + max(least * 0.1, 1.0)))
 
 
 def test_a_server_that_is_not_there_is_an_error_and_retried() -> None:
@@ -322,7 +369,7 @@ def test_a_server_that_is_not_there_is_an_error_and_retried() -> None:
         origin = f"http://127.0.0.1:{closed.getsockname()[1]}"
     job = call(pipe_for(origin), f"{origin}/?hunter2", max_retries=1)
     assert job.attempts == 2
-    assert message_of(job).startswith(f"POST {origin}/ failed: ConnectionRefusedError")
+    assert message_of(job).startswith(f"POST {origin} failed: ConnectionRefusedError")
 
 
 def chunked(*chunks: bytes) -> bytes:
@@ -394,7 +441,7 @@ def test_no_more_of_a_huge_body_is_read_than_is_kept(head: bytes, piece: bytes) 
 def test_an_answer_that_is_broken_is_an_error_and_retried(told: bytes) -> None:
     with Canary(lambda _: told) as canary:
         job = call(pipe_for(canary.origin), canary.origin, max_retries=1)
-    assert message_of(job).startswith(f"POST {canary.origin}/ failed: ")
+    assert message_of(job).startswith(f"POST {canary.origin} failed: ")
     assert (job.attempts, canary.connections) == (2, 2)
 
 
@@ -538,7 +585,7 @@ def test_the_next_address_is_tried_where_one_does_not_answer() -> None:
 def test_a_name_that_leads_nowhere_is_an_error_and_retried(names: dict[str, Sequence[str]]) -> None:
     pipe = pipe_for("http://api.example.com", network=World(names).network())
     job = call(pipe, "http://api.example.com", max_retries=1)
-    assert message_of(job).startswith("POST http://api.example.com/ failed: ")
+    assert message_of(job).startswith("POST http://api.example.com failed: ")
     assert job.attempts == 2
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,9 +11,10 @@ from contextlib import closing
 import psycopg
 import pytest
 
-from jobpipe import StoreError
+from jobpipe import Jobpipe, StoreError
 from jobpipe.errors import StoreAwayError, StoreRefusedError
 from jobpipe.job import TRANSITIONS, JobStatus, Move
+from jobpipe.service import ask_store
 from jobpipe.stores.base import Filter, News, Outcome, Settlement
 from jobpipe.stores.postgres import PostgresStore
 from jobpipe.stores.postgres.address import Address
@@ -250,6 +252,23 @@ def test_handle_has_no_more_connections_than_it_may(postgres_url: str, admin: ps
         query = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'crowd'"
         ((count,),) = admin.execute(query).fetchall()
         assert 1 <= count <= MOST
+
+
+def test_to_ask_whether_it_is_ready_costs_next_to_nothing(
+    store: PostgresStore, admin: psycopg.Connection
+) -> None:
+    """What others do with the journal is not waited for, and nothing is made of it."""
+    put(store, new_job("a"))
+    schema = schema_of(store.url)
+    before = admin.execute(f"SELECT count(*) FROM {schema}.journal").fetchone()
+    assert before is not None
+    assert before[0] > 0
+    pipe = Jobpipe(store)
+    try:
+        asyncio.run(ask_store(pipe))
+    finally:
+        pipe.close()
+    assert admin.execute(f"SELECT count(*) FROM {schema}.journal").fetchone() == before
 
 
 def test_crossing_transactions_are_done_again_and_reach_nobody(store: PostgresStore) -> None:

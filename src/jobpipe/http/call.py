@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from dataclasses import replace
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from time import monotonic
 
@@ -44,7 +45,9 @@ class Call:
             url = _target(request, response)
             self._gate.check(url, "was redirected to")
             request = request.redirected(response.status, url)
-        raise CallFailed(f"{first} was redirected more than {MOST_REDIRECTS} times, at last to {request.url}")
+        raise CallFailed(
+            f"{first} was redirected more than {MOST_REDIRECTS} times, at last to {request.url.origin}"
+        )
 
     def break_off(self) -> None:
         """Let the thread that runs it come to an end; from any other."""
@@ -144,7 +147,7 @@ def _own_headers(request: Request) -> dict[str, str]:
 
 def _read(response: HTTPResponse) -> Response:
     """The answer with the beginning of its body; a redirect without."""
-    found = Response(response.status, response.getheader("Location"), b"")
+    found = Response(response.status, response.getheader("Location"), response.getheader("Retry-After"), b"")
     if found.is_redirect:
         return found
     expected = response.length
@@ -155,4 +158,4 @@ def _read(response: HTTPResponse) -> Response:
         body += piece
     if expected is not None and len(body) < most:
         raise HTTPException(f"the answer ended after {len(body):,} of {expected:,} bytes")
-    return Response(found.status, None, bytes(body[:MOST_BODY]))
+    return replace(found, body=bytes(body[:MOST_BODY]))

@@ -9,6 +9,7 @@ import asyncio
 import codecs
 import re
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import cached_property
@@ -26,6 +27,7 @@ from ..url import BadUrlError, Url, read_url
 from .errors import CallFailed
 from .gate import FIELD, SETTING, Gate
 from .network import Network
+from .patience import patience
 from .request import MOST_BODY, Request, Response
 
 if TYPE_CHECKING:
@@ -110,7 +112,8 @@ class HttpJob:
         except BadInputError as error:
             raise Hopeless from error
         if not 200 <= response.status < 300:
-            raise CallFailed(f"{request} answered {response.status}{_beginning(response)}")
+            message = f"{request} answered {response.status}{_beginning(response)}"
+            raise CallFailed(message, patience(response.retry_after, time.time()))
         return HttpAnswer(status=response.status, body=_text(response.body))
 
 

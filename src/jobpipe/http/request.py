@@ -25,7 +25,8 @@ class Request:
     body: bytes | None
 
     def __str__(self) -> str:
-        return f"{self.method} {self.url}"
+        """Without path and query, which may hold secrets: many a webhook is known by its path alone."""
+        return f"{self.method} {self.url.origin}"
 
     def redirected(self, status: int, url: Url) -> Request:
         """The request that follows a redirect, as browsers do it."""
@@ -47,6 +48,7 @@ class Response:
 
     status: int
     location: str | None
+    retry_after: str | None
     body: bytes
 
     @property

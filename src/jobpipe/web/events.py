@@ -21,7 +21,7 @@ from .pulse import SIGN_OF_LIFE, Pulses
 from .query import EventsQuery, read_query
 from .reader import Reader
 from .rounds import Rounds
-from .site import Site
+from .site import Site, is_cancelled
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -156,8 +156,8 @@ class Events:
             ending = asyncio.create_task(ends.wait())
             watched = [client.writer, gone, ending]
             try:
-                await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
-                if ending.done():
+                is_stopped = await is_cancelled(asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED))
+                if is_stopped or ending.done():
                     self._rounds.flush()
                     client.finish()
                     await asyncio.wait(

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from ..errors import StoreError
 from ..history import Past
+from ..service import ask_store
 from ..stores.base import Tally
 from ..views import Stats, Worker, worker_of
 from .call import Call, json_response
@@ -126,7 +127,7 @@ class ServiceRoutes:
         service, pipe = self._site.service, self._site.pipe
         if service is None:
             try:
-                await pipe.courier.call(pipe.store.last_event)
+                await ask_store(pipe)
             except StoreError:
                 raise NotReadyError("the store is away") from None
         elif not await service.is_ready():

@@ -76,16 +76,32 @@ class Site:
         others: list[asyncio.Future[Any]] = []
         try:
             others += map(asyncio.ensure_future, (self.ending.wait(), _until_gone(request)))
-            await asyncio.wait([work, *others], return_when=asyncio.FIRST_COMPLETED)
+            waiting = asyncio.wait([work, *others], return_when=asyncio.FIRST_COMPLETED)
+            is_stopped = await is_cancelled(waiting)
             if work.done():
                 return work.result()
-            if others[0].done():
+            if is_stopped or others[0].done():
                 return None
             raise ClientGone
         finally:
             for each in (work, *others):
                 each.cancel()
             await asyncio.gather(work, *others, return_exceptions=True)
+
+
+async def is_cancelled(waiting: Awaitable[object]) -> bool:
+    """Wait, and say whether that was cancelled: so a server that embeds the application ends calls that take too long.
+
+    Why it is taken back: such a call has an answer for that case, and the server would log an error.
+    """
+    try:
+        await waiting
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.uncancel():
+            raise
+        return True
+    return False
 
 
 async def _until_gone(request: Request) -> None:

@@ -52,6 +52,13 @@ def problem(response: httpx.Response, status: int) -> dict[str, Any]:
     return found
 
 
+async def until(condition: Any) -> None:
+    """Turn after turn of the loop, until it holds."""
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
 @contextlib.asynccontextmanager
 async def calling(pipe: Jobpipe, *, service: Any = None, **client: Any) -> AsyncIterator[Caller]:
     app = make_app(pipe, service)

@@ -25,7 +25,7 @@ from jobpipe.web.place import path_of, root_of
 from jobpipe.web.problems import ForeignCallerError
 
 from ..conftest import Gate, run
-from .conftest import problem
+from .conftest import problem, until
 
 PROBES = ("/health", "/livez", "/readyz")
 
@@ -242,24 +242,30 @@ def test_it_is_served_by_uvicorn_under_a_root_path(pipe: Jobpipe) -> None:
     run(main())
 
 
-def test_an_open_stream_does_not_hold_up_the_stop_for_longer_than_the_server_allows(pipe: Jobpipe) -> None:
-    """uvicorn cancels it then; the workers are stopped after that."""
+def test_calls_that_take_long_do_not_hold_up_the_stop_for_longer_than_the_server_allows(
+    pipe: Jobpipe, caplog: pytest.LogCaptureFixture
+) -> None:
+    """uvicorn cancels them then: they end as they should. The workers are stopped after that."""
 
     async def main() -> None:
         listener = socket.create_server(("127.0.0.1", 0))
         config = uvicorn.Config(in_starlette(pipe), log_config=None, timeout_graceful_shutdown=0)
         server = uvicorn.Server(config)
         serving = asyncio.create_task(server._serve([listener]))
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}/queue/v1/events"
-        async with httpx.AsyncClient() as client, client.stream("GET", url) as stream:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/queue/v1"
+        async with httpx.AsyncClient(base_url=url) as client, client.stream("GET", "/events") as stream:
             lines = stream.aiter_lines()
             assert await anext(lines) == ": connected"
+            await client.post("/enqueue", json={"id": "later", "delay": 600})
+            waiting = asyncio.create_task(client.get("/jobs/later/wait?timeout=300"))
+            await until(lambda: len(pipe.feed._on_events) >= 2)
             server.should_exit = True
             await serving
-            with contextlib.suppress(httpx.RemoteProtocolError):
-                assert [line async for line in lines if line] == []
+            assert [line async for line in lines if line][3:] == []
+            assert (await waiting).json()["status"] == "scheduled"
         assert pipe.service is not None
         assert pipe.service.is_ended
+        assert [record for record in caplog.records if record.exc_info] == []
 
     run(main())
 

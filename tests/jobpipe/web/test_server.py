@@ -19,7 +19,7 @@ from jobpipe.web import events, protocol
 from jobpipe.web import serve as serving_module
 from jobpipe.web.app import WebApp, make_app
 
-from .conftest import Server, problem, serving
+from .conftest import Server, problem, serving, until
 
 
 @pytest.fixture
@@ -55,13 +55,6 @@ async def jobs(stream: AsyncIterator[dict[str, str]], number: int) -> list[dict[
             if len(found) == number:
                 break
     return found
-
-
-async def until(condition: Any) -> None:
-    """Turn after turn of the loop, until it holds."""
-    async with asyncio.timeout(10):
-        while not condition():
-            await asyncio.sleep(0.005)
 
 
 def run(scenario: Any, **settings: Any) -> None:
