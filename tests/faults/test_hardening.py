@@ -228,6 +228,7 @@ def test_who_can_be_reached_by_others_wants_a_token(start: Start) -> None:
             f"http://127.0.0.1:{service.port}/jobs", headers={"Authorization": "Bearer geheim"}
         )
         assert answer.status_code == 200
+        assert ("--insecure: whoever reaches this address" in service.output) == (flags == ["--insecure"])
 
 
 EVIL_APP = f"""

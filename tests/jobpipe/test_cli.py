@@ -174,6 +174,12 @@ def test_who_waits_in_vain_is_told_why(folder: Path) -> None:
     assert result.exit_code == 1
     assert "No worker knows the type 'nosuch'" in result.stderr
     assert "queued" in result.stdout
+    (id,) = re.findall(
+        r"^error: the job (\S+) is in, but not finished after 2\.5 s: it is queued, and goes on; jobpipe job \1 shows it$",
+        result.stderr,
+        re.MULTILINE,
+    )
+    assert call_json("job", id)["status"] == "queued"
 
 
 def test_an_unknown_job_is_an_error_with_code_1(empty_store: None) -> None:

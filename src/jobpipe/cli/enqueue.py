@@ -11,7 +11,7 @@ from ..errors import BadInputError, JobpipeError
 from .completion import complete_queue, complete_type
 from .guard import fail, guarded
 from .jobs import Json
-from .options import with_intake
+from .options import seconds, with_intake
 from .payload import typed_payload
 
 if TYPE_CHECKING:
@@ -69,7 +69,9 @@ def enqueue(
     ] = None,
     delay: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", help="seconds to wait before the run", show_default=False),
+        typer.Option(
+            metavar="SECONDS", help="seconds to wait before the run", parser=seconds, show_default=False
+        ),
     ] = None,
     run_at: Annotated[
         str | None,
@@ -79,7 +81,9 @@ def enqueue(
     ] = None,
     deadline: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", help="seconds that one run may take", show_default=False),
+        typer.Option(
+            metavar="SECONDS", help="seconds that one run may take", parser=seconds, show_default=False
+        ),
     ] = None,
     wait: Annotated[
         bool, typer.Option("--wait", help="wait until it is finished (all are); code 1 unless done")
@@ -87,7 +91,10 @@ def enqueue(
     timeout: Annotated[
         float | None,
         typer.Option(
-            metavar="SECONDS", help="seconds to wait at the most, with --wait", min=0, show_default=False
+            metavar="SECONDS",
+            help="seconds to wait at the most, with --wait; code 1 when they are over",
+            parser=seconds,
+            show_default=False,
         ),
     ] = None,
     json: Json = False,
@@ -104,6 +111,8 @@ def enqueue(
     }
     if timeout is not None and not wait:
         raise BadInputError("--timeout", "is for --wait: without it nothing is waited for")
+    if timeout is not None and not timeout >= 0:
+        raise BadInputError("--timeout", f"must be 0 or more seconds, got {timeout:g}")
     if flags.get("url") is not None and "queue_size" in flags:
         raise BadInputError("--queue-size", "is for a store: a service has its own")
     if file is not None:
@@ -150,6 +159,11 @@ def _put_one(
         except KeyboardInterrupt:
             raise fail(f"interrupted: the job {receipt.id} is in, and goes on", 130) from None
     print_json(job) if as_json else print_job(job)
+    if not job.is_finished and timeout is not None:
+        raise fail(
+            f"the job {job.id} is in, but not finished after {timeout:g} s: it is {job.status}, and goes on; "
+            f"jobpipe job {job.id} shows it"
+        )
     if job.status != "done":
         raise typer.Exit(1)
 
@@ -162,6 +176,7 @@ def _put_file(
     as_json: bool,
     flags: Mapping[str, Any],
 ) -> None:
+    from ..words import counted
     from .bulk import Bulk
     from .lines import open_source
     from .progress import bar
@@ -178,6 +193,9 @@ def _put_file(
     _print_outcome(bulk, found, as_json)
     if problem is not None:
         raise problem
+    if (left := found.get("unfinished")) and timeout is not None:
+        jobs = counted(left, "job", "is", "are")
+        raise fail(f"{jobs} not finished after {timeout:g} s; all are in, and go on: jobpipe jobs shows them")
     if found.keys() - {"done"}:
         raise typer.Exit(1)
 

@@ -18,9 +18,7 @@ _PAUSE = 0.05
 def listen(host: str, port: int, *, beyond_loopback: bool = False) -> list[socket.socket]:
     """A socket for each address of the host; SettingsError for a host that is none, or is open to others and must not be."""
     addresses = _addresses(host, port)
-    if not beyond_loopback and not all(
-        ip_address(address[0].partition("%")[0]).is_loopback for _, address in addresses
-    ):
+    if not beyond_loopback and not all(_is_loopback(address[0]) for _, address in addresses):
         raise SettingsError(
             "JOBPIPE_HOST",
             f"{host!r} can be reached from other machines: set JOBPIPE_TOKEN, or say --insecure to do without",
@@ -38,6 +36,15 @@ def listen(host: str, port: int, *, beyond_loopback: bool = False) -> list[socke
                 each.close()
             raise _complaint(error, host, port) from None
     return sockets
+
+
+def is_reachable(listener: socket.socket) -> bool:
+    """By other machines?"""
+    return not _is_loopback(listener.getsockname()[0])
+
+
+def _is_loopback(address: str) -> bool:
+    return ip_address(address.partition("%")[0]).is_loopback
 
 
 def url_of(listener: socket.socket) -> str:

@@ -11,7 +11,7 @@ from ..errors import BadInputError
 from .completion import complete_queue, complete_schedule, complete_type
 from .guard import guarded
 from .jobs import Json
-from .options import with_target
+from .options import seconds, with_target
 from .payload import typed_payload
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 app = typer.Typer(name="schedules", invoke_without_command=True)
+
+_MISSED = ("one", "none")
 
 Name = Annotated[
     str, typer.Argument(metavar="NAME", help="the name of the schedule", autocompletion=complete_schedule)
@@ -81,7 +83,10 @@ def put(
         ),
     ] = None,
     every: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="tick every so many seconds", show_default=False)
+        float | None,
+        typer.Option(
+            metavar="SECONDS", help="tick every so many seconds", parser=seconds, show_default=False
+        ),
     ] = None,
     cron: Annotated[
         str | None,
@@ -96,7 +101,7 @@ def put(
         typer.Option(
             metavar="one|none",
             help="what becomes of ticks that passed while nothing ran: one job for all, or none",
-            autocompletion=lambda: ["one", "none"],
+            autocompletion=lambda: [*_MISSED],
         ),
     ] = "one",
     json: Json = False,
@@ -105,6 +110,8 @@ def put(
     """Make or change a schedule. One whose timing stays the same keeps its ticks."""
     from .tables import print_json, print_schedule
 
+    if missed not in _MISSED:
+        raise BadInputError("--missed", f"must be {' or '.join(_MISSED)}, got {missed!r}")
     given = {"queue": queue, "every": every, "cron": cron, "tz": tz}
     fields = {
         "type": type,

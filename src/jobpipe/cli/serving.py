@@ -75,10 +75,15 @@ def _supervise(
             raise SettingsError("--processes", "must be 1 with memory://, which no two processes share")
         if not is_web:
             return supervisor.Terms(grace=told["grace"], announcement="working")
-        from .listener import listen, url_of
+        from .listener import is_reachable, listen, url_of
 
         is_open = told["has_token"] or is_insecure
         sockets = listen(told["host"], told["port"], beyond_loopback=is_open)
+        if not told["has_token"] and any(map(is_reachable, sockets)):
+            logger.warning(
+                "--insecure: whoever reaches this address may read all jobs, put some in and cancel them; "
+                "a token (JOBPIPE_TOKEN) would shut them out"
+            )
         announcement = f"listening on {url_of(sockets[0])}"
         return supervisor.Terms(sockets=tuple(sockets), grace=told["grace"], announcement=announcement)
 

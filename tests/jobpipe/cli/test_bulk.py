@@ -99,6 +99,7 @@ def test_a_full_queue_of_a_service_takes_what_it_has_room_for(start: Start) -> N
         ([], "TYPE must be given, or else --file"),
         (["echo", "1", "--file", "-"], "PAYLOAD is for one job"),
         (["--file", "-", "--id", "a"], "--id is for one job"),
+        (["echo", "--wait", "--timeout", "-3"], "--timeout must be 0 or more seconds, got -3"),
         (["echo", "--timeout", "3"], "--timeout is for --wait"),
         (["--file", "missing.jsonl"], "--file cannot be read: No such file"),
         (["--file", "-", "--priority", "5000"], "priority "),
@@ -130,6 +131,9 @@ def test_who_waits_for_a_batch_in_vain_is_told_once_why(folder: Path) -> None:
     given = lines({"id": "a"}, {"id": "b"})
     told = call("enqueue", "nosuch", "--file", "-", "--wait", "--timeout", "2.5", input=given, code=1)
     assert told.count("No worker knows the type 'nosuch'") == 1
+    assert told.endswith(
+        "error: 2 jobs are not finished after 2.5 s; all are in, and go on: jobpipe jobs shows them\n"
+    )
     counts = call_json("enqueue", "nosuch", "--file", "-", "--wait", "--timeout", "0", input=given, code=1)
     assert counts == {"new": 0, "known": 2, "unfinished": 2}
 

@@ -69,7 +69,7 @@ def test_a_schedule_is_paused_and_goes_on(there: list[str]) -> None:
         (["--type", "echo", "--every", "0"], "error: every must be"),
         (["--type", "echo", "--cron", "nonsense"], "error: cron "),
         (["--type", "echo", "--cron", "* * * * *", "--tz", "Mars/Base"], "error: tz must be"),
-        (["--type", "echo", "--every", "60", "--missed", "all"], "error: missed "),
+        (["--type", "echo", "--every", "60", "--missed", "all"], "error: --missed "),
         (["--type", "a b", "--every", "60"], "error: type "),
         (["--type", "echo", "--every", "60", "--payload", "hello"], "error: --payload is not JSON"),
     ],
@@ -109,3 +109,15 @@ def test_only_put_makes_a_store(folder: Path) -> None:
 def test_how_long_it_is_until_then(seconds: float, words: str) -> None:
     now = datetime(2030, 1, 1, tzinfo=UTC)
     assert until(now + timedelta(seconds=seconds), now) == words
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        (["--every", "five"], "--every.*must be a number of seconds, such as 90 or 0.5, got 'five'"),
+        (["--every", "60", "--missed", "two"], "error: --missed must be one or none, got 'two'"),
+    ],
+)
+def test_what_is_wrong_is_said_with_what_is_right(given: list[str], complaint: str) -> None:
+    told = call("schedules", "put", "tidy", "--type", "echo", *given, code=2)
+    assert re.search(complaint, " ".join(told.split())), told

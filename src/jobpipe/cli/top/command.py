@@ -7,16 +7,23 @@ from typing import Annotated, Any
 
 import typer
 
+from ...settings import Settings
 from ..guard import fail, guarded
 from ..jobs import Json
 from ..options import with_settings
 
-_DEFAULT = "http://127.0.0.1:8080"
+_PORT = 8080
+"""Where it looks if JOBPIPE_PORT is 0, which means any."""
 _PATIENCE = 5.0
 """Seconds for an answer."""
 _URL = Annotated[
     str | None,
-    typer.Option("--url", metavar="URL", help="the running service", show_default=_DEFAULT),
+    typer.Option(
+        "--url",
+        metavar="URL",
+        help="the running service (default: that of JOBPIPE_PORT on this machine)",
+        show_default=False,
+    ),
 ]
 
 
@@ -39,7 +46,7 @@ def top(
     from .screen import is_possible
     from .watcher import look
 
-    url = flags.get("url", _DEFAULT)
+    url = flags.get("url") or f"http://127.0.0.1:{Settings.load().port or _PORT}"
     with ServiceTarget(url, flags.get("token"), _PATIENCE) as target:
         try:
             if json:

@@ -61,13 +61,7 @@ def test_json_is_for_programs(service: Service) -> None:
 def test_where_no_service_answers_it_says_what_to_do(folder: Path) -> None:
     told = call("top", "--url", "http://127.0.0.1:1", code=1)
     assert re.match(r"error: the service at http://127.0.0.1:1 cannot be reached: .*\n$", told)
-    (folder / "default.py").write_text(
-        "from jobpipe.cli.top import command\n"
-        "from jobpipe.cli.main import main\n"
-        "command._DEFAULT = 'http://127.0.0.1:1'\n"  # Why: whether the real one is taken here, nobody knows
-        "main()\n"
-    )
-    with window(sys.executable, "default.py", "top") as shell:
+    with window(sys.executable, "-m", "jobpipe", "top", env={"JOBPIPE_PORT": "1"}) as shell:
         assert shell.code() == 1
         assert shell.shown.replace("\n", "").startswith(
             "error: no service answers at http://127.0.0.1:1: start one with jobpipe serve, or name another with "
@@ -88,3 +82,12 @@ def test_a_wrong_token_is_told_before_anything_is_shown(service: Service) -> Non
 def test_the_token_may_come_from_the_environment(service: Service) -> None:
     ended = call_process("top", "--url", service.url, env={"JOBPIPE_TOKEN": "secret"})
     assert ended.returncode == 0, ended.stderr
+
+
+def test_it_looks_where_the_settings_say_that_the_service_listens(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flags = dict(zip(service.flags[::2], service.flags[1::2], strict=True))
+    monkeypatch.setenv("JOBPIPE_PORT", flags["--url"].rpartition(":")[2])
+    monkeypatch.setenv("JOBPIPE_TOKEN", flags["--token"])
+    assert flags["--url"] in call("top")
