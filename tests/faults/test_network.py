@@ -92,7 +92,7 @@ def postgres_place(_: Path) -> Iterator[Place]:
                 url=f"postgresql://postgres@127.0.0.1:{proxy.port}/postgres",
                 direct_url=server.url,
                 proxy=proxy,
-                wakes=b"jobpipe\0\0",  # the channel, and nothing more to say
+                wakes=b'"jobpipe".work\0\0',  # the channel, and nothing more to say
                 stop=lambda: server.stop("immediate"),
                 start=server.start,
             )
