@@ -96,7 +96,7 @@ class Every:
         return now, now if self.fixed_rate else None
 
     def next_due(
-        self, now: float, wall: datetime, beat: Beat, *, rand: Callable[[], float] | None = None
+        self, now: float, wall: datetime, beat: Beat, rand: Callable[[], float] | None = None
     ) -> tuple[float, Beat]:
         """So many seconds from now; at a fixed rate, the first beat after now."""
         late = self.jitter * (rand or _random())() if self.jitter else 0.0

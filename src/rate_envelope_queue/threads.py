@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from ._checks import Seconds, duration, refuse_awaitable
 from ._driver import INSURANCE, Driver, inside
-from ._judge import FINISHED, Judgement
+from ._judge import Judgement
 from ._waiters import Ring, ring_all
 from .clock import Bell
 from .core.lifecycle import QueueState
@@ -269,8 +269,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
             try:
                 now = now_of()
                 if run is not None and (judged is not None or me.is_dismissed):
-                    verdict, due, beat = judged or FINISHED
-                    core.settle(run, verdict, due, beat, now)
+                    self._settle(run, judged, now)
                     run = judged = None
                 run = me.run = None if me.is_dismissed else core.take(now, run)
                 has_news = run is None or pool.idle or waiters.there_are or core.leavers

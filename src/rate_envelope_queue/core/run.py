@@ -47,6 +47,7 @@ class Run(Context):
         "answer",
         "beat",
         "began_at",
+        "due",
         "envelope",
         "is_given_up",
         "outcome",
@@ -59,6 +60,8 @@ class Run(Context):
     began_at: float
     beat: Beat
     """What its schedule remembered when it was taken."""
+    due: float | None
+    """Once it simply succeeded: when its envelope runs again; None: never."""
     again: Again | None
     """Sent again meanwhile: what runs next, and not before when."""
     is_given_up: bool
