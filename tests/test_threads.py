@@ -27,6 +27,7 @@ from rate_envelope_queue import (
     RateEnvelopeQueue,
     RateLimited,
     StopEnvelope,
+    every,
     simple_drain_queue,
     simple_stop_queue,
     stamp,
@@ -240,6 +241,62 @@ def test_a_lost_wake_up_cannot_strand_work() -> None:
         assert not ran.wait(0.02)
         queue._look()
         assert ran.wait(LIMIT)
+
+
+def test_ticks_go_on_while_workers_that_waited_for_them_run_something_else() -> None:
+    """An idle worker waits itself for what comes due soon; a send may take it away from that."""
+    ticks = threading.Semaphore(0)
+    go_on = threading.Event()
+    before_insurance = 5
+    with RateEnvelopeQueue("q", workers=4) as queue:
+        queue.send(every(0.004, lambda ctx, envelope: ticks.release()))
+        for _ in range(3):
+            assert all(ticks.acquire(timeout=before_insurance) for _ in range(10))
+            assert not queue.submit(go_on.is_set).result(before_insurance)
+            queue.submit(go_on.wait, LIMIT)
+        assert all(ticks.acquire(timeout=before_insurance) for _ in range(10))
+        go_on.set()
+
+
+def test_a_replaced_worker_that_ends_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rate_envelope_queue.threads._SOON", 3600)
+    begun, go_on, ran = threading.Semaphore(0), threading.Event(), threading.Event()
+
+    def block(ctx: Context, envelope: Envelope[Any]) -> None:
+        begun.release()
+        go_on.wait(LIMIT)
+
+    with RateEnvelopeQueue("q", workers=1, replace_stuck=True, stop_mode="stop") as queue:
+        queue.send(Envelope(lambda ctx, envelope: ran.set()), delay=0.5)
+        queue.send(Envelope(block, deadline=0.001), Envelope(block))
+        assert begun.acquire(timeout=LIMIT)
+        assert begun.acquire(timeout=LIMIT)  # by the replacement
+        go_on.set()
+        assert ran.wait(5), "it takes the insurance"
+
+
+def test_what_comes_due_before_that_which_a_worker_waits_for_is_not_late(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("rate_envelope_queue.threads._SOON", 3600)
+    ran = threading.Event()
+    with RateEnvelopeQueue("q", workers=2, stop_mode="stop") as queue:
+        queue.send(Envelope(lambda ctx, envelope: None), delay=600)
+        assert queue.submit(int).result(LIMIT) == 0
+        queue.send(Envelope(lambda ctx, envelope: ran.set()), delay=0.01)
+        assert ran.wait(5), "it takes the insurance"
+
+
+def test_a_queue_with_fast_ticks_stops_and_starts_at_once() -> None:
+    ticks = threading.Semaphore(0)
+    queue = RateEnvelopeQueue("q", workers=2)
+    queue.send(every(0.004, lambda ctx, envelope: ticks.release()))
+    for _ in range(5):
+        queue.start()
+        assert all(ticks.acquire(timeout=5) for _ in range(5))
+        assert queue.stop(5)
+        assert queue.occupied == queue.stats().delayed == 1
+    queue.terminate()
 
 
 def test_an_envelope_that_has_run_can_be_collected(queue: RateEnvelopeQueue) -> None:

@@ -331,11 +331,18 @@ class Driver(ABC, Generic[W]):
         return steps(run, run.envelope._handling or PLAIN, None, error, self._budget, self._now)
 
     def _judged(self, run: Run, outcome: Outcome) -> Judgement | None:
-        """What follows a run; None for the end of a one-off that succeeded."""
+        """What follows a run; None if it simply succeeded."""
         if outcome is SUCCEEDED and (run.envelope._handling or PLAIN).schedule is None:
             abandon(run.envelope)  # a stamp may have succeeded without the call
             return None
         return self._judge.judge(run, outcome)
+
+    def _settle(self, run: Run, judged: Judgement | None, now: float) -> None:
+        """* Record how a run ended, apart from taking the next."""
+        if judged is None:
+            self._core.finish(run, now)
+        else:
+            self._core.settle(run, *judged, now)
 
     def _let_go(self) -> None:
         """Cancel the futures of what was dropped, and tell who waits for room or quiet."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast, overload
 from ._aio_worker import AsyncWork, TaskWorker, capture
 from ._checks import Seconds, duration, is_awaitable
 from ._driver import INSURANCE, Driver, inside
-from ._judge import FINISHED, Judgement
+from ._judge import Judgement
 from ._waiters import Ring, ring_all
 from .core.lifecycle import QueueState
 from .core.run import SUCCEEDED, Run
@@ -282,14 +282,13 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
         turn = _TURN
         while True:
             now = now_of()
-            if judged is not None and run is not None:
-                verdict, due, beat = judged
-                core.settle(run, verdict, due, beat, now)
+            turn -= 1
+            if run is not None and (judged is not None or turn < 0 or me.is_dismissed):
+                self._settle(run, judged, now)
                 run = me.run = judged = None
                 if core.leavers:
                     self._let_go()
-            turn -= 1
-            if turn <= 0 and run is None:
+            if turn < 0:
                 turn = _TURN
                 await self._breathe(me)
                 now = now_of()
@@ -325,8 +324,8 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
                 if run._cancelled is not None:
                     me.recover()
                     judged = await self._drive(me, run, self._report(run, None))
-                elif turn <= 0 or me.is_dismissed or (handling is not None and handling.schedule is not None):
-                    judged = self._judged(run, SUCCEEDED) or FINISHED
+                elif handling is not None and handling.schedule is not None:
+                    judged = self._judge.judge(run, SUCCEEDED)
 
     async def _sleep(self, me: TaskWorker) -> bool:
         """Until it is woken to work (True) or sent home."""
@@ -346,7 +345,7 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
         except asyncio.CancelledError:
             self._lose(me)
 
-    async def _drive(self, me: TaskWorker, run: Run, calls: Iterator[Call]) -> Judgement:
+    async def _drive(self, me: TaskWorker, run: Run, calls: Iterator[Call]) -> Judgement | None:
         """Make the calls of a run, and judge what came of it."""
         for function, args in calls:
             try:
@@ -356,7 +355,7 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
                 run.answer = result
             except BaseException as error:
                 run.raised = error
-        return self._judged(run, run.outcome) or FINISHED
+        return self._judged(run, run.outcome)
 
     def _innermost(self, envelope: Envelope[Any]) -> Invoker:
         """The call that the stamps surround: it returns an awaitable, also for a sync `invoke`."""

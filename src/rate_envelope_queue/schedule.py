@@ -96,18 +96,21 @@ class Every:
         return now, now if self.fixed_rate else None
 
     def next_due(
-        self, now: float, wall: datetime, beat: Beat, *, rand: Callable[[], float] | None = None
+        self, now: float, wall: datetime, beat: Beat, rand: Callable[[], float] | None = None
     ) -> tuple[float, Beat]:
         """So many seconds from now; at a fixed rate, the first beat after now."""
-        late = self.jitter * (rand or _random())() if self.jitter else 0.0
         seconds = self.seconds
-        if not self.fixed_rate:
-            return now + seconds + late, beat
-        start = beat if isinstance(beat, float) else now
-        due = start + ((now - start) // seconds + 1) * seconds
-        if not start < now < due < inf:  # hardly ever
-            due = _first_beat(start, seconds, now)
-        return due + late, start
+        if self.fixed_rate:
+            start = beat if isinstance(beat, float) else now
+            due = start + ((now - start) // seconds + 1.0) * seconds
+            if not start < now < due < inf:  # hardly ever
+                due = _first_beat(start, seconds, now)
+            beat = start
+        else:
+            due = now + seconds
+        if self.jitter:
+            due += self.jitter * (rand or _random())()
+        return due, beat
 
     def __repr__(self) -> str:
         seconds, jitter = (repr(number).removesuffix(".0") for number in (self.seconds, self.jitter))

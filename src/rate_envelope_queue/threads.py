@@ -1,8 +1,8 @@
 """RateEnvelopeQueue: the queue on threads.
 
 One lock guards the core. A worker settles what it finished and takes the next under one acquisition. A
-keeper thread has the alarm for what comes due, replaces stuck workers and is the insurance against a
-lost wake-up. All are daemons: a program that ends without `stop()` does not wait for them.
+keeper thread has the alarm for what comes due (an idle worker for what comes due soon), replaces stuck workers and is
+the insurance against a lost wake-up. All are daemons: a program that ends without `stop()` does not wait for them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from ._checks import Seconds, duration, refuse_awaitable
 from ._driver import INSURANCE, Driver, inside
-from ._judge import FINISHED, Judgement
+from ._judge import Judgement
 from ._waiters import Ring, ring_all
 from .clock import Bell
 from .core.lifecycle import QueueState
@@ -39,6 +39,8 @@ T = TypeVar("T")
 
 _NO_DELAY = 0
 _SPINS = 1000
+_SOON = 0.01
+"""Seconds: for what comes due so soon, an idle worker waits itself."""
 _NEXT_TRY = 1.0
 """Seconds until a replacement is tried again that could not be hired."""
 
@@ -46,11 +48,12 @@ _NEXT_TRY = 1.0
 class _Worker(Worker):
     """A worker thread."""
 
-    __slots__ = ("bell",)
+    __slots__ = ("bell", "dozes_until")
 
     def __init__(self) -> None:
         super().__init__()
         self.bell = Bell()
+        self.dozes_until = inf  # when it looks by itself, while it is idle
 
     def ring(self) -> None:
         self.bell.ring()
@@ -65,6 +68,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
         self._lock: threading.Lock = threading.Lock()
         self._keeper_bell = Bell()  # a new one for each start
         self._alarm_at = inf  # when the keeper looks by itself
+        self._dozer_at = inf  # for which instant an idle worker waits itself
         self._requests: deque[Callable[[], object]] = deque()  # what a signal handler could not do itself
 
     def start(self) -> None:
@@ -195,8 +199,20 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
                 return
 
     def _set_alarm(self) -> None:
-        if self._core.next_due < self._alarm_at:
+        if self._core.next_due < min(self._alarm_at, self._dozer_at):
             self._keeper_bell.ring()
+
+    def _rest(self, worker: _Worker) -> bool:
+        # Why: where ticks come one after the other, it would cost more to have the keeper wake a worker for each.
+        now, due, tick = self._now(), self._core.next_due, self._clock.tick
+        dozes = due < now + _SOON and self._dozer_at == inf and tick > 0 and not self._core.follows_wall
+        if dozes:
+            self._dozer_at = due
+            worker.dozes_until = max(due, now + tick)
+        stays = super()._rest(worker)
+        if dozes and not stays:
+            self._dozer_at = inf
+        return stays
 
     def _closed(self) -> None:
         self._keeper_bell.ring()
@@ -269,8 +285,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
             try:
                 now = now_of()
                 if run is not None and (judged is not None or me.is_dismissed):
-                    verdict, due, beat = judged or FINISHED
-                    core.settle(run, verdict, due, beat, now)
+                    self._settle(run, judged, now)
                     run = judged = None
                 run = me.run = None if me.is_dismissed else core.take(now, run)
                 has_news = run is None or pool.idle or waiters.there_are or core.leavers
@@ -319,7 +334,17 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
 
     def _sleep(self, me: _Worker) -> bool:
         """Until it is woken to work (True) or sent home."""
-        me.bell.wait()
+        if me.dozes_until == inf:
+            me.bell.wait()
+        else:
+            self._clock.wait(me.bell, me.dozes_until)
+            if self._lock.locked():
+                self._step_aside()
+            with self._lock:
+                me.dozes_until = self._dozer_at = inf
+                if me in self._pool.idle:
+                    self._pool.idle.remove(me)
+                    return True
         # Why without the lock: the worst that a race can do is wake one more.
         self._pool.is_waking = False
         return not me.is_dismissed
@@ -347,8 +372,9 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
                 now = self._now()
                 self._alarm_at = -inf  # nobody needs to ring for what is seen to here
                 next_limit = self._see_to(now)
-                # Why only if one is idle: busy workers see for themselves what comes due.
-                next_due = self._core.next_due if self._pool.idle else inf
+                next_due = self._core.next_due
+                if not self._pool.idle or next_due >= self._dozer_at:
+                    next_due = inf  # busy workers see for themselves what comes due, and so does one that dozes
                 self._alarm_at = max(min(next_due, next_limit), now + self._clock.tick)
             if self._clock.wait(bell, self._alarm_at, INSURANCE):
                 self._alarm_at = -inf

@@ -201,14 +201,13 @@ class WorkQueueMachine(RuleBasedStateMachine):
             decided = Choice.RETRY_AFTER  # a periodic back-off counts as a retry
         self.model.settle(expected, ending, decided, at, beat, self.now)
 
-    @precondition(lambda self: any(not run.envelope.interval for run, _ in self.pairs))
-    @rule(which=INDEX)
-    def succeed_and_take(self, which: int) -> None:
-        """The short way of a worker that has just run a one-off."""
-        short = [pair for pair in self.pairs if not pair[0].envelope.interval]
-        run, expected = short[which % len(short)]
-        self.pairs.remove((run, expected))
-        self.model.settle(expected, Ending.SUCCESS, None, None, None, self.now)
+    @precondition(lambda self: self.pairs)
+    @rule(which=INDEX, seconds=st.sampled_from([0.0, 1.0, 4.0]))
+    def succeed_and_take(self, which: int, seconds: float) -> None:
+        """The short way of a worker whose run has simply succeeded."""
+        run, expected = self.pairs.pop(which % len(self.pairs))
+        run.due = self.now + seconds if run.envelope.interval else None
+        self.model.settle(expected, Ending.SUCCESS, None, run.due, run.beat, self.now)
         self.compare_taken(self.queue.take(self.now, run), self.model.take(self.now))
 
     # Giving up

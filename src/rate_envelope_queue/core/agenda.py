@@ -1,8 +1,8 @@
 """Agenda: the delayed envelopes, in order of time; those of one instant in order of arrival.
 
-A heap of instants, and for each instant what is due then: nearly always one envelope, so that a
-delayed envelope costs a heap slot and a dictionary entry. An instant from which all was removed stays
-in the heap as a husk; husks never outnumber the rest.
+Those that are entered in order of time are on a track. For the others there is a heap of instants, and for each
+instant what is due then: nearly always one envelope. An instant from which all was removed stays in
+the heap as a husk; husks never outnumber the rest. Of one instant, what is on the track came first.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from ..envelope import Envelope, identity_of
+from .track import Track
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
@@ -28,23 +29,24 @@ class Due(float):
 class Agenda:
     """What becomes ready when."""
 
-    __slots__ = ("_at", "_heap", "_husks", "_size", "next_at")
+    __slots__ = ("_at", "_heap", "_husks", "_off_track", "_size", "_track", "next_at")
 
     def __init__(self) -> None:
+        self._track = Track()
+        self._off_track = 0  # how many in a row were too early for the track
         self._heap: list[Due] = []  # holds every key of _at, and the husks
         self._at: dict[Due, Envelope[Any] | dict[Hashable, Envelope[Any]]] = {}  # no dict is empty
         self._husks = 0
-        self._size = 0
+        self._size = 0  # of what is not on the track
         self.next_at: float = inf
         """No envelope is due before; infinity when there is none."""
 
     def __len__(self) -> int:
-        return self._size
+        return self._size + len(self._track)
 
     def __iter__(self) -> Iterator[Envelope[Any]]:
         """All, in the order in which they would come due."""
-        for due in sorted(self._at):
-            found = self._at[due]
+        for _, found in sorted([*self._track, *self._at.items()], key=lambda entry: entry[0]):
             if isinstance(found, dict):
                 yield from found.values()
             else:
@@ -52,48 +54,76 @@ class Agenda:
 
     def add(self, identity: Hashable, envelope: Envelope[Any], due: Due) -> None:
         """Enter it; its identity must not be in."""
+        if due > self._track.last_at and not (self._at and due in self._at):
+            self._track.append(due, envelope)
+            self._off_track = 0
+        else:
+            self._add_to_heap(identity, envelope, due)
+            self._off_track += 1
+            if self._off_track > _FEW:
+                self._clear_track()
+        if due < self.next_at:
+            self.next_at = due
+
+    def _add_to_heap(self, identity: Hashable, envelope: Envelope[Any], due: Due) -> None:
         found = self._at.setdefault(due, envelope)
         if found is envelope:
             heappush(self._heap, due)
-            if due < self.next_at:
-                self.next_at = due
         elif isinstance(found, dict):
             found[identity] = envelope
         else:
             self._at[due] = {identity_of(found): found, identity: envelope}
         self._size += 1
 
+    def _clear_track(self) -> None:
+        """Take the last off the track, if it keeps others off it.
+
+        Why: whoever waits for hours would keep off those that come and go in an instant.
+        """
+        last_at = self._track.last_at
+        if self._track and last_at not in self._at:
+            envelope = self._track.pop_last()
+            self._add_to_heap(identity_of(envelope), envelope, Due(last_at))
+
     def remove(self, identity: Hashable, due: Due) -> Envelope[Any]:
         """Take it out before its time."""
-        found = self._at[due]
-        if isinstance(found, dict):
+        found = self._at.get(due)
+        if isinstance(found, dict) and identity in found:
             envelope = found.pop(identity)
             if not found:
                 self._drop_instant(due)
-        else:
+        elif isinstance(found, Envelope) and identity_of(found) == identity:
             envelope = found
             self._drop_instant(due)
+        else:
+            envelope = self._track.remove(identity, due)
+            self._find_next()
+            return envelope
         self._size -= 1
         return envelope
 
     def pop_due(self, now: float) -> list[Envelope[Any]]:
         """Take out all that is due, in order."""
         ready: list[Envelope[Any]] = []
-        heap = self._heap
+        heap, track = self._heap, self._track
         while heap and heap[0] <= now:
-            found = self._at.pop(heappop(heap), None)
+            due = heappop(heap)
+            if track.next_at <= due:
+                ready += track.pop_due(due)
+            found = self._at.pop(due, None)
             if found is None:
                 self._husks -= 1
-            elif isinstance(found, dict):
+                continue
+            if isinstance(found, dict):
                 ready.extend(found.values())
+                self._size -= len(found)
             else:
                 ready.append(found)
-        self._size -= len(ready)
-        if self._husks:
-            self._shed_husks()
-            self._find_next()
-        else:
-            self.next_at = heap[0] if heap else inf
+                self._size -= 1
+        if track.next_at <= now:
+            ready += track.pop_due(now)
+        self._shed_husks()
+        self._find_next()
         return ready
 
     def _drop_instant(self, due: Due) -> None:
@@ -114,4 +144,4 @@ class Agenda:
         while heap and heap[0] not in self._at:
             heappop(heap)
             self._husks -= 1
-        self.next_at = heap[0] if heap else inf
+        self.next_at = min(self._track.next_at, heap[0] if heap else inf)

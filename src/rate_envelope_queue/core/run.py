@@ -47,6 +47,7 @@ class Run(Context):
         "answer",
         "beat",
         "began_at",
+        "due",
         "envelope",
         "is_given_up",
         "outcome",
@@ -59,6 +60,8 @@ class Run(Context):
     began_at: float
     beat: Beat
     """What its schedule remembered when it was taken."""
+    due: float | None
+    """Once it simply succeeded: when its envelope runs again; None: never."""
     again: Again | None
     """Sent again meanwhile: what runs next, and not before when."""
     is_given_up: bool
@@ -73,8 +76,13 @@ class Run(Context):
     outcome: Outcome
     """Where a driver and `steps` talk to each other; unset until then."""
 
-    def __init__(self) -> None:
-        """Empty: `WorkQueue.take` fills it, because a call costs as much as the filling, and there is one for each run."""
+    if TYPE_CHECKING:
+
+        def __init__(self) -> None:
+            """Empty: `WorkQueue.take` fills it."""
+    else:
+        # Why: a call costs as much as the filling, and there is one for each run.
+        __init__ = object.__init__
 
     def cancel(self, reason: str = "the context was cancelled") -> None:
         """Be done from now on; so is a hook that reports this run right now."""

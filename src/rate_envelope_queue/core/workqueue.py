@@ -319,15 +319,26 @@ class WorkQueue(Tally):
     def take(self, now: float, finished: Run | None = None) -> Run | None:
         """The next envelope to run, or None.
 
-        `finished` is a one-off that has just succeeded: it is settled on the way, by the shortest one.
+        `finished` is a run that has simply succeeded: it is settled on the way, by the shortest one.
         """
         places = self._places
         if finished is not None:
-            if finished.again is not None or self._memories:
-                self.settle(finished, _DONE, None, None, now)
+            due = finished.due
+            if (
+                finished.again is not None
+                or finished.attempt > 1
+                or (due is None and finished.beat is not None)
+                or (due is not None and (due <= now or self.is_stingy or finished.is_given_up))
+            ):
+                self.finish(finished, now)
             else:
                 envelope = finished.envelope
-                del places[envelope if envelope._key is None else envelope._key]
+                identity = envelope if envelope._key is None else envelope._key
+                if due is None:
+                    del places[identity]
+                else:
+                    places[identity] = at = Due(due)
+                    self._agenda.add(identity, envelope, at)
                 self.done += 1
                 if self._gates is not None:
                     self._gates.leave(envelope._type)
@@ -357,7 +368,7 @@ class WorkQueue(Tally):
             run = places[identity] = Run()
             run.envelope = envelope
             run.began_at = now
-            run.again = run.beat = run.report = run.worker = run._cancelled = None
+            run.again = run.beat = run.due = run.report = run.worker = run._cancelled = None
             run.is_given_up = False
             run._clock = self._clock
             run.attempt = 1
@@ -373,28 +384,14 @@ class WorkQueue(Tally):
             return run
         return None
 
+    def finish(self, run: Run, now: float) -> None:
+        """Settle a run that simply succeeded, where `take` cannot do it on its way."""
+        self.settle(run, _DONE if run.due is None else _TICKED, run.due, run.beat, now)
+
     def settle(self, run: Run, verdict: Verdict, due: float | None, beat: Beat, now: float) -> None:
         """Record how a run ended, and put the envelope where it goes next."""
         envelope, again = run.envelope, run.again
         identity = envelope if envelope._key is None else envelope._key
-        if (
-            due is not None
-            and due > now
-            and verdict.done
-            and again is None
-            and not run.is_given_up
-            and not self.is_stingy
-            and self._gates is None
-        ):
-            # A periodic envelope that succeeded: the common case of those, by the shortest way.
-            self.done += 1
-            if self._work_batch is not None:
-                self._work_batch.append(now - run.began_at)
-            if beat is not run.beat or run.attempt > 1:
-                self._memories.keep_beat(identity, beat)
-            self._places[identity] = at = Due(due)
-            self._agenda.add(identity, envelope, at)
-            return
         self.done += verdict.done
         self.failed += verdict.failed
         self.dropped += verdict.dropped
@@ -533,3 +530,4 @@ class WorkQueue(Tally):
 
 
 _DONE = VERDICTS[Ending.SUCCESS, Mode.ONCE, None]
+_TICKED = VERDICTS[Ending.SUCCESS, Mode.INTERVAL, None]
