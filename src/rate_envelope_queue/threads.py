@@ -374,7 +374,8 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
                 next_limit = self._see_to(now)
                 next_due = self._core.next_due
                 if not self._pool.idle or next_due >= self._dozer_at:
-                    next_due = inf  # busy workers see for themselves what comes due, and so does one that dozes
+                    # Why: busy workers see for themselves what comes due, and so does one that dozes.
+                    next_due = inf
                 self._alarm_at = max(min(next_due, next_limit), now + self._clock.tick)
             if self._clock.wait(bell, self._alarm_at, INSURANCE):
                 self._alarm_at = -inf
