@@ -373,8 +373,8 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
                 self._alarm_at = -inf  # nobody needs to ring for what is seen to here
                 next_limit = self._see_to(now)
                 next_due = self._core.next_due
+                # Why: busy workers see for themselves what comes due, and so does one that dozes.
                 if not self._pool.idle or next_due >= self._dozer_at:
-                    # Why: busy workers see for themselves what comes due, and so does one that dozes.
                     next_due = inf
                 self._alarm_at = max(min(next_due, next_limit), now + self._clock.tick)
             if self._clock.wait(bell, self._alarm_at, INSURANCE):
