@@ -95,8 +95,9 @@ class Chores:
     def _extend(self) -> None:
         leases = self._runner.leases() if self._runner is not None else []
         if leases and self._runner is not None:
+            asked_at = self._runner.now()
             states = self._store.extend(leases, self._pipe.settings.lease)
-            self._runner.kept(dict(zip(leases, states, strict=True)))
+            self._runner.kept(dict(zip(leases, states, strict=True)), asked_at)
 
     def _note_progress(self) -> None:
         reports = self._runner.take_progress() if self._runner is not None else []

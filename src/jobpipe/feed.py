@@ -11,7 +11,8 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from .errors import StoreError
 from .stores.base import News
@@ -31,7 +32,8 @@ _LINGER = 5.0
 _AT_ONCE = 500
 
 
-class _Subscriber(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class _Subscriber:
     """Who gets events, and how many seconds it can wait for more once it got some."""
 
     tell: OnEvents
@@ -78,17 +80,20 @@ class Feed:
         return leave
 
     def _tell_events(self) -> None:
-        rest, is_all = 0.0, False
+        rest, is_all = 0.0, not self._on_events
         while not is_all:
+            after = self._after
+            events = self._store.events(after, _AT_ONCE)
             with self._lock:
+                if self._after != after:
+                    continue  # all have left, and others come: they want less
                 subscribers = list(self._on_events)
-            events = self._store.events(self._after, _AT_ONCE) if subscribers else []
+                if events:
+                    self._after = events[-1].number
             is_all = len(events) < _AT_ONCE  # Why no further look: the watch tells of what comes after it
-            if events:
-                self._after = events[-1].number
-                for subscriber in subscribers:
-                    _call(subscriber.tell, events)
-                rest = min(subscriber.rest for subscriber in subscribers)
+            for subscriber in subscribers if events else ():
+                _call(subscriber.tell, events)
+                rest = min(each.rest for each in subscribers)
         self._is_closed.wait(rest)
 
     def close(self) -> None:

@@ -15,6 +15,7 @@ from typing import Final, Literal, TypeAlias
 
 VARIABLE: Final = "JOBPIPE_DIE_AT"
 _FOLDER: Final = os.environ.get(VARIABLE)
+ARE_ON: Final = _FOLDER is not None
 
 Mark: TypeAlias = Literal[
     "enqueue-before",

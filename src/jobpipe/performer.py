@@ -69,7 +69,8 @@ class Performer:
             raise  # the envelope's queue has to know
         except BaseException as error:
             self._failed(context, envelope, error)
-        self._succeeded(context, envelope)
+        else:
+            self._succeeded(context, envelope)
 
     async def _run_coroutine(self, context: Context, envelope: Envelope[Run]) -> None:
         run = envelope.payload

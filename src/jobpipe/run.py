@@ -26,12 +26,12 @@ class Run:
 
     envelope: Envelope[Run]
 
-    def __init__(self, claim: Claim, job_type: JobType[..., Any], now: float, lease: float) -> None:
+    def __init__(self, claim: Claim, job_type: JobType[..., Any], now: float, held_until: float) -> None:
         self.claim = claim
         self.job_type = job_type
         self.key: str | None = None  # found here, since who put the job in did not know its type
         self.taken_at = now + claim.starts_in
-        self.held_until = now + lease  # at the latest, unless the lease was extended
+        self.held_until = held_until  # at least, by the runner's clock
         self.began_at = 0.0  # 0 until it begins
         self.is_ended = False
         self.is_cancelling = False  # somebody wants it cancelled, and it was told

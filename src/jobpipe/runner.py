@@ -14,8 +14,9 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from math import inf
+from typing import TYPE_CHECKING, Any
 
 from rate_envelope_queue import AsyncRateEnvelopeQueue, Clock, Envelope, SystemClock
 
@@ -60,7 +61,7 @@ class Runner:
         self.name = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(2)}"
         self.slots = slots
         self.queue = AsyncRateEnvelopeQueue("jobpipe", workers=slots, stop_mode="stop", clock=clock)
-        self._now = clock.now
+        self.now = clock.now
         self._pipe = pipe
         self._store = pipe.store
         self._meters = meters
@@ -73,15 +74,13 @@ class Runner:
         self._began_at = time.time()
         self._lock = threading.Lock()  # of the flags of a run: handlers in threads begin on their own
         self._held: dict[Lease, Run] = {}  # until it is settled or given back
-        self._arriving: list[Lease] = []  # claimed, and not told to the event loop yet
-        self._claimed_at = 0.0  # when it was
-        self._kept_until = 0.0  # what was held when leases were last extended is held no longer than this
+        self._arriving: dict[Lease, float] = {}  # claimed, not told to the event loop yet: held until then
         self._unended = 0  # of those, the ones that wait or run
         self._progress: dict[Lease, Progress] = {}
         self._performer = Performer(begin=self._begin, report=self._report, end=self._end)
         self._recorder = Recorder(pipe, self._settled)
         self._claiming: asyncio.Task[None] | None = None
-        self._cancellations: set[asyncio.Task[None]] = set()  # of jobs that wait for a place
+        self._beside: set[asyncio.Task[None]] = set()  # that give jobs back
         self._nudged = asyncio.Event()
         self._has_more = True  # may a claim find jobs without a word from anybody, as soon as there is room?
         self._changed = asyncio.Event()  # a run was settled or given back
@@ -139,8 +138,10 @@ class Runner:
             ]
             for run in runs:
                 run.is_gone = True
-        if not runs:
-            return
+        if runs:
+            await self._release(runs)
+
+    async def _release(self, runs: list[Run]) -> None:
         for run in runs:
             self._let_go(run)
         try:
@@ -154,18 +155,28 @@ class Runner:
             self.queue.cancel(run.envelope)
 
     def _let_go(self, run: Run) -> None:
-        self._unended -= 1
-        del self._held[run.claim.lease]
-        self._changed.set()
+        if self._held.pop(run.claim.lease, None) is not None:
+            self._unended -= 1
+            self._nudged.set()  # there is a place
+            self._changed.set()
 
     # Claiming
 
+    def _from_anywhere(self, do: Callable[..., object], *args: object) -> None:
+        """Have it done on the event loop."""
+        try:
+            self._loop.call_soon_threadsafe(do, *args)
+        except RuntimeError:
+            pass  # the loop has ended
+
+    def _do_beside(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work, name="jobpipe-giving-back")
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
+
     def _nudge_from_anywhere(self) -> None:
         if not self._nudged.is_set():
-            try:
-                self._loop.call_soon_threadsafe(self._nudged.set)
-            except RuntimeError:
-                pass  # the loop has ended
+            self._from_anywhere(self._nudged.set)
 
     def _cancel_from_anywhere(self, ids: Sequence[str]) -> None:
         self.heed({lease: LeaseState.CANCELLING for lease in self.leases() if lease.id in ids})
@@ -195,6 +206,8 @@ class Runner:
                     if haul.due_in is not None:
                         # Why not at once: what is due and was not claimed cannot be, for now.
                         pause = min(pause, haul.due_in or _AWAY_PAUSES[0])
+            else:
+                self._has_more = True  # Why: what it was nudged for is for when there is room
             if self._unended > self.slots:
                 pause = min(pause, _TOO_LONG_AHEAD / 2)
             try:
@@ -208,12 +221,12 @@ class Runner:
         types = self._types if self._has_places() else self._unrated
         self._has_more = True
         reach("claim-before")
+        asked_at = self.now()  # Why before: nobody knows when in the meantime the leases began
         haul = self._store.claim(self.name, types, room, self._lease, self._limits)
         if haul.claims:
             reach("claim-after")
-        self._claimed_at = self._now()
-        self._has_more = len(haul.claims) == room or types is not self._types
-        self._arriving = [claim.lease for claim in haul.claims]
+        self._has_more = len(haul.claims) == room or haul.due_in == 0 or types is not self._types
+        self._arriving = {claim.lease: asked_at + self._lease for claim in haul.claims}
         return haul
 
     def _has_places(self) -> bool:
@@ -232,7 +245,7 @@ class Runner:
     async def _give_back_stale(self) -> None:
         """Give back what has waited here for too long: the jobs before it take longer than those of late."""
         if self._unended > self.slots:
-            latest = self._now() - _TOO_LONG_AHEAD
+            latest = self.now() - _TOO_LONG_AHEAD
             stale = [run for run in self._held.values() if not run.began_at and run.taken_at < latest]
             if stale:
                 self._run_seconds = max(self._run_seconds or 0.0, _TOO_LONG_AHEAD)
@@ -241,10 +254,8 @@ class Runner:
     async def _take_on(self, claims: list[Claim]) -> None:
         envelopes: list[Envelope[Run]] = []
         unkeyed: list[Run] = []
-        for claim in claims:
-            run = Run(claim, self._pipe.types[claim.type], self._claimed_at, self._lease)
-            self._held[claim.lease] = run
-            self._unended += 1
+        for run in self._hold(claims):
+            claim = run.claim
             try:
                 run.envelope = self._performer.envelope(run)
                 if run.lacks_key:
@@ -259,7 +270,6 @@ class Runner:
                 continue
             envelopes.append(run.envelope)
             self._meters.wait_seconds[claim.queue].observe(max(claim.started_at - claim.run_at, 0.0))
-        self._arriving = []
         if claims:
             reach("claim-taken")
         if unkeyed:
@@ -269,6 +279,15 @@ class Runner:
             await self._give_back([envelope.payload for envelope in envelopes])
         elif envelopes:
             self._send(envelopes)
+
+    def _hold(self, claims: list[Claim]) -> list[Run]:
+        types, now = self._pipe.types, self.now()
+        with self._lock:
+            runs = [Run(claim, types[claim.type], now, self._arriving[claim.lease]) for claim in claims]
+            self._held.update((run.claim.lease, run) for run in runs)
+            self._arriving = {}
+        self._unended += len(runs)
+        return runs
 
     def _send(self, envelopes: list[Envelope[Run]]) -> None:
         """Those that their rate lets start later wait for their time here."""
@@ -283,17 +302,21 @@ class Runner:
     # Running
 
     def _begin(self, run: Run) -> bool:
-        """False if it was given back before it could begin, or its lease has run out: this process was frozen."""
+        """False if it was given back before it could begin, or its lease may have run out: this process was frozen."""
         with self._lock:
             if run.is_gone:
                 return False
-            now = self._now()
-            if now <= run.held_until or now <= self._kept_until:
+            now = self.now()
+            if now <= run.held_until:
                 run.began_at = now
                 return True
             run.is_gone = True
-        self.heed({run.claim.lease: LeaseState.LOST})
+        logger.warning("job %s is given back: its lease may have run out before it could begin", run.claim.id)
+        self._from_anywhere(self._release_late, run)
         return False
+
+    def _release_late(self, run: Run) -> None:
+        self._do_beside(self._release([run]))
 
     def _report(self, run: Run, progress: Progress) -> None:
         run.progress = progress
@@ -306,7 +329,7 @@ class Runner:
             if run.is_gone or run.is_ended:
                 return
             run.is_ended = True
-        seconds = self._now() - run.began_at
+        seconds = self.now() - run.began_at
         self._run_seconds = seconds if self._run_seconds is None else 0.9 * self._run_seconds + 0.1 * seconds
         self._meters.run_seconds[run.claim.type].observe(seconds)
         self._unended -= 1
@@ -349,23 +372,24 @@ class Runner:
             limits=tuple(self._limits),
         )
 
-    def kept(self, states: Mapping[Lease, LeaseState]) -> None:
-        """Heed what the store said just now when all leases were to be extended."""
+    def kept(self, states: Mapping[Lease, LeaseState], asked_at: float) -> None:
+        """Heed what the store said when it was asked to extend leases."""
         with self._lock:  # Why at once: what is lost must not begin before the event loop is told
             for lease, state in states.items():
-                if state is LeaseState.LOST and (run := self._held.get(lease)) is not None:
-                    run.is_gone = True
-            self._kept_until = self._now() + self._lease
+                is_lost = state is LeaseState.LOST
+                held_until = -inf if is_lost else asked_at + self._lease
+                if (run := self._held.get(lease)) is not None:
+                    run.is_gone |= is_lost
+                    run.held_until = held_until
+                elif lease in self._arriving:
+                    self._arriving[lease] = held_until
         self.heed(states)
 
     def heed(self, states: Mapping[Lease, LeaseState]) -> None:
         """Break off the jobs that are lost, or wanted cancelled."""
         for lease, state in states.items():
             if state is not LeaseState.HELD:
-                try:
-                    self._loop.call_soon_threadsafe(self._break_off, lease, state)
-                except RuntimeError:
-                    return  # the loop has ended
+                self._from_anywhere(self._break_off, lease, state)
 
     def _break_off(self, lease: Lease, state: LeaseState) -> None:
         run = self._held.get(lease)
@@ -378,8 +402,6 @@ class Runner:
             logger.warning("%s", LeaseLostError(lease.id))
         elif not run.began_at:
             # Why: what never begins never ends either, and the store cancels it when it is given back.
-            task = self._loop.create_task(self._give_back([run]), name="jobpipe-cancellation")
-            self._cancellations.add(task)
-            task.add_done_callback(self._cancellations.discard)
+            self._do_beside(self._give_back([run]))
         run.is_cancelling = True
         self.queue.cancel(run.envelope)

@@ -84,8 +84,6 @@ def test_what_was_before_is_not_told(store: Store, feed: Feed) -> None:
 
 
 def test_what_happened_while_nobody_subscribed_is_not_told(store: Store, feed: Feed) -> None:
-    changes = threading.Semaphore(0)
-    feed.listen(News.WORK, changes.release)
     leave = feed.subscribe(Inbox())
     leave()
     put(store, new_job("between"))
@@ -214,6 +212,34 @@ def test_it_waits_for_a_store_that_is_away_with_one_line_and_misses_nothing(
         store.is_away = False
         assert inbox.read(2) == [("a", JobStatus.QUEUED), ("b", JobStatus.QUEUED)]
     assert caplog.text.count("has to wait") == 1
+
+
+class Gated(MemoryStore):
+    """Its answers to who asks for events come late."""
+
+    asked, may_answer = threading.Event(), threading.Event()
+
+    def events(self, after: int, limit: int) -> list[JobEvent]:
+        found = super().events(after, limit)
+        if found:
+            self.asked.set()
+            assert self.may_answer.wait(LIMIT)
+        return found
+
+
+def test_who_subscribes_while_events_are_read_for_another_who_leaves_misses_none() -> None:
+    store = Gated()
+    old, new = Inbox(), Inbox()
+    with closing(Feed(store)) as feed:
+        leave = feed.subscribe(old)
+        put(store, new_job("a"))
+        assert store.asked.wait(LIMIT)
+        leave()
+        feed.subscribe(new)
+        put(store, new_job("b"))
+        store.may_answer.set()
+        assert new.read(1) == [("b", JobStatus.QUEUED)]
+        assert old.is_empty()
 
 
 def test_a_closed_feed_has_no_thread_and_takes_no_harm_from_another_close(store: Store) -> None:

@@ -10,6 +10,7 @@ from contextlib import closing
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from jobpipe import Jobpipe, StoreError
 from jobpipe.errors import StoreAwayError, StoreRefusedError
@@ -60,16 +61,19 @@ def test_migrators_at_once_make_one_schema(postgres_url: str) -> None:
 
 
 def test_schema_of_an_older_program_is_brought_up_to_date(
-    store: PostgresStore, postgres_url: str, admin: psycopg.Connection
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that knew no paused schedules."""
-    schema = schema_of(postgres_url)
-    store.put_schedule(ENTRY)
-    admin.execute(f"ALTER TABLE {schema}.schedules DROP COLUMN is_paused")
-    admin.execute(f"DELETE FROM {schema}.migrations WHERE number > 1")
-    with closing(PostgresStore(postgres_url)) as newer:
-        assert newer.migrate() == ["0002_paused_schedules"]
-        assert newer.schedules().entries == [ENTRY]
+    """The first one there was."""
+    url = f"{postgres_url}_old"
+    first, *later = migrations()
+    with monkeypatch.context() as older, closing(PostgresStore(url)) as store:
+        older.setattr("jobpipe.stores.postgres.migrate.migrations", lambda: [first])
+        assert store.migrate() == ["0001_jobs"]
+    with closing(PostgresStore(url)) as newer:
+        assert newer.migrate() == [name for _, name, _ in later]
+        put(newer, new_job("a"))
+        assert finish(newer, take_one(newer))
+        newer.put_schedule(ENTRY)
         assert newer.pause_schedule(ENTRY.name)
 
 
@@ -144,6 +148,32 @@ def test_stores_in_two_schemas_know_nothing_of_each_other(store: PostgresStore, 
         put(store, new_job("a", "here"))
         assert look(other, "a").payload == "there"
         assert [claim.payload for claim in take(store, 5)] == [b'"here"']
+
+
+def test_changes_are_told_only_while_somebody_listens(
+    store: PostgresStore, postgres_url: str, admin: psycopg.Connection
+) -> None:
+    """Who notifies makes other commits wait."""
+    channel = sql.Identifier(f'"{schema_of(postgres_url)}".changes')
+    admin.execute(sql.SQL("LISTEN {}").format(channel))
+    put(store, new_job("a"), new_job("b"))
+    assert finish(store, take_one(store))
+    assert not list(admin.notifies(timeout=0.05, stop_after=1))
+    with closing(store.watch(News.CHANGES)):
+        put(store, new_job("c"))
+        assert list(admin.notifies(timeout=PATIENCE, stop_after=1))
+    admin.execute("UNLISTEN *")
+
+
+def test_claim_that_finds_others_at_work_says_that_there_is_more(
+    store: PostgresStore, postgres_url: str, postgres: str
+) -> None:
+    put(store, *(new_job(f"j{n}") for n in range(10)))
+    with psycopg.connect(postgres) as other:
+        other.execute(f"SELECT 1 FROM {schema_of(postgres_url)}.jobs ORDER BY seq LIMIT 3 FOR UPDATE")
+        haul = store.claim("w", ["work"], 2, 60)
+        other.rollback()
+    assert ([claim.id for claim in haul.claims], haul.due_in) == (["j3"], 0.0)
 
 
 def test_check_says_what_it_is_and_how_durable(store: PostgresStore, postgres_url: str) -> None:

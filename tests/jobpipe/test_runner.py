@@ -54,6 +54,41 @@ def run_one(pipe: Jobpipe, type: str, payload: Any = None, **options: Any) -> Jo
     return run(scenario())
 
 
+def test_a_job_that_came_while_all_places_were_taken_begins_as_soon_as_one_is_free(
+    memory: Jobpipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if it had room to claim more than it has places: nobody waits for the poll."""
+    monkeypatch.setattr("jobpipe.runner.POLL", 1e6)
+
+    async def scenario() -> None:
+        gates = {name: Gate() for name in "abc"}
+
+        @memory.job
+        async def hold(name: str) -> None:
+            await gates[name].pass_through()
+
+        @memory.job
+        async def brief() -> None:
+            await asyncio.sleep(0.06)  # so long that one more is claimed than there are places
+
+        async with memory, memory.running(workers=2):
+            await finished(memory, (await brief.enqueue()).id)
+            first = [await hold.enqueue(name) for name in "ab"]
+            for name in "ab":
+                await gates[name].began.wait()
+            last = await hold.enqueue("c")
+            for _ in range(10):
+                await asyncio.sleep(0)  # it is seen that there is no room
+            gates["a"].go.set()
+            await gates["c"].began.wait()
+            for name in "bc":
+                gates[name].go.set()
+            for receipt in (*first, last):
+                await finished(memory, receipt.id)
+
+    run(scenario())
+
+
 def wait_for(event: threading.Event) -> Coroutine[Any, Any, bool]:
     """For an event that a thread sets."""
     return asyncio.to_thread(event.wait, LIMIT)

@@ -110,6 +110,13 @@ MUTATIONS = (
         ),
     ),
     Mutation(
+        "runner: what came while there was no room is forgotten",
+        _RUNNER,
+        "                self._has_more = True  # Why: what it was nudged for is for when there is room\n",
+        "                pass\n",
+        (f"{_RUNS}::test_a_job_that_came_while_all_places_were_taken_begins_as_soon_as_one_is_free",),
+    ),
+    Mutation(
         "runner: no look without a wake-up",
         _RUNNER,
         "            pause = POLL * random.uniform(0.75, 1.0)  # noqa: S311\n",
@@ -128,7 +135,7 @@ MUTATIONS = (
     Mutation(
         "runner: a job begins though its lease has run out",
         _RUNNER,
-        "            if now <= run.held_until or now <= self._kept_until:\n",
+        "            if now <= run.held_until:\n",
         "            if True:\n",
         (
             "tests/jobpipe/test_lease.py::test_a_job_whose_lease_has_run_out_before_it_could_begin_does_not_begin",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .. import marks
 from ..errors import SettingsError
 from ..settings import Settings, unknown_settings
 from .guard import guarded
@@ -61,6 +62,8 @@ def _supervise(
     from ..logs import setup_logging
 
     setup_logging(Settings.load(flags).log)  # what is wrong without the program is told before it is imported
+    if marks.ARE_ON:
+        logger.warning("%s is set: processes may kill themselves, which is for tests alone", marks.VARIABLE)
     for name in unknown_settings():
         logger.warning("%s is not a setting, and is not looked at", name)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import BadInputError, JobNotFoundError, WrongStatusError
+from ..logs import escape
 from ..words import counted
 from .completion import complete_id, complete_queue
 from .guard import fail, guarded
@@ -161,5 +162,5 @@ def _hold(verb: str, queue: str, as_json: bool, flags: Mapping[str, Any]) -> Non
         state = "paused" if info.paused else "running"
         waiting = counted(info.scheduled + info.queued, "job", "waits", "wait")
         typer.echo(
-            f"{info.name} {state}: {waiting}, {info.running:,} {'runs' if info.running == 1 else 'run'}"
+            f"{escape(info.name)} {state}: {waiting}, {info.running:,} {'runs' if info.running == 1 else 'run'}"
         )

@@ -167,9 +167,9 @@ def _header(*names: str) -> list[Cell]:
 def hold_in_words(schedule: ScheduleInfo) -> str:
     """`ping paused`, or with which tick it goes on."""
     if schedule.paused:
-        return f"{schedule.name} paused"
+        return f"{escape(schedule.name)} paused"
     moment = schedule.next_at[0]
-    return f"{schedule.name} goes on: next {_when(moment)} {until(moment)}"
+    return f"{escape(schedule.name)} goes on: next {_when(moment)} {until(moment)}"
 
 
 _UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))

@@ -18,11 +18,12 @@ _SPREAD = 0.1
 def patience(
     told: str | None, now: float, uniform: Callable[[float, float], float] = random.uniform
 ) -> float | None:
-    """Seconds until the next attempt, never less than told; None where nothing that can be read was told."""
+    """Seconds until the next attempt, never less than told; None where no time ahead was told."""
     seconds = None if told is None else _seconds(told.strip(), now)
-    if seconds is None:
+    # Why also what is over: a clock that is wrong must not turn off the back-off.
+    if seconds is None or seconds <= 0:
         return None
-    granted = min(max(seconds, 0.0), LONGEST)
+    granted = min(seconds, LONGEST)
     return granted + uniform(0.0, max(granted * _SPREAD, 1.0))
 
 

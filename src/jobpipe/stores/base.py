@@ -276,7 +276,7 @@ class News(StrEnum):
     WORK = "work"
     """A claim may find what it did not find before. Why apart: who runs jobs need not wake up for all that happens."""
     CHANGES = "changes"
-    """Anything else that others can see, too."""
+    """Anything that changes jobs or queues, too."""
 
 
 class Watch(Protocol):

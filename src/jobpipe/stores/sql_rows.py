@@ -12,23 +12,9 @@ from .base import Missed, ScheduleEntry
 
 def schedule_of(row: Sequence[Any]) -> ScheduleEntry:
     """A row of schedules.sql."""
-    name, type, queue, payload, every, cron, tz, missed, anchor_at, next_at, last_at, *rest = row
-    last_job, is_paused = rest
-    return ScheduleEntry(
-        name=name,
-        type=type,
-        queue=queue,
-        payload=payload.encode(),
-        every=every,
-        cron=cron,
-        tz=tz,
-        missed=Missed(missed),
-        anchor_at=anchor_at,
-        next_at=next_at,
-        last_at=last_at,
-        last_job=last_job,
-        is_paused=bool(is_paused),
-    )
+    fields = dict(zip(ScheduleEntry.__struct_fields__, row, strict=True))
+    read = {"payload": fields["payload"].encode(), "missed": Missed(fields["missed"])}
+    return ScheduleEntry(**fields | read | {"is_paused": bool(fields["is_paused"])})
 
 
 def schedule_values(entry: ScheduleEntry) -> dict[str, Any]:

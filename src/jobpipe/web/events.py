@@ -229,11 +229,16 @@ class Events:
         if self._next_beat is not None:
             self._next_beat.cancel()
             self._next_beat = None
-        subscription = self._subscription
-        if subscription is not None and subscription.done():
-            self._subscription = None
-            if not subscription.cancelled() and subscription.exception() is None:
-                subscription.result()()
+        if self._subscription is not None:
+            self._subscription.add_done_callback(self._unsubscribe)
+
+    def _unsubscribe(self, subscription: asyncio.Task[Callable[[], None]]) -> None:
+        """Unless somebody has come meanwhile."""
+        if self._clients or subscription is not self._subscription:
+            return
+        self._subscription = None
+        if not subscription.cancelled() and subscription.exception() is None:
+            subscription.result()()
 
 
 async def _until_gone(receive: Receive) -> None:

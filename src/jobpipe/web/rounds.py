@@ -73,7 +73,7 @@ class Rounds:
 
     def forget(self) -> None:
         """Drop all that there is."""
-        self._gathered = []
+        self._gathered, self._pieces = [], []
         self._left.clear()
         if self._resting is not None:
             self._resting.cancel()

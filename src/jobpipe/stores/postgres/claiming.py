@@ -62,7 +62,9 @@ class Claimer:
             # Why: before a lane that never runs empty, they would be parked for ever. The next claim finds them in it.
             with suppress(StoreError):  # Why: the claim is made, and the next one tries again
                 self._connections.attempt(lambda connection: self._let_out(connection, order, now))
-        return Haul(claims_of(rows, order.worker, token), _soonest(due_in, opens_in))
+        # Why: others were taking what this one looked at, and there is more behind.
+        is_short = looked >= look > 0 and len(rows) < order.limit
+        return Haul(claims_of(rows, order.worker, token), 0.0 if is_short else _soonest(due_in, opens_in))
 
     def claim_limited(self, order: Order, limits: Sequence[Limit], told: float | None) -> Haul:
         """What the gates let in."""

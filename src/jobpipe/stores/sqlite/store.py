@@ -474,8 +474,9 @@ class SqliteStore:
         self, name: str, tick_at: float, next_at: float, job: NewJob | None, *, capacity: int = 0
     ) -> Receipt | JobConflictError | QueueFullError | None:
         with self._writing() as (cursor, now):
-            self._changes += 1
-            return ticking.fire(cursor, name, tick_at, next_at, job, capacity, now)
+            receipt = ticking.fire(cursor, name, tick_at, next_at, job, capacity, now)
+            self._changes += receipt is not None
+            return receipt
 
     # Moving to another store
 

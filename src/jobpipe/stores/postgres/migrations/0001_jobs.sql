@@ -147,18 +147,6 @@ CREATE FUNCTION jobpipe.now(told double precision) RETURNS double precision LANG
     SELECT coalesce(told, extract(epoch FROM statement_timestamp())::double precision)
 $$;
 
--- Why only if somebody listens, who then has the lock: before a notification is sent, all commits of the server queue
--- up. Two who ask at the same moment take each other for a listener, which does no harm.
-CREATE FUNCTION jobpipe.tell_changes() RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-    IF pg_try_advisory_lock(hashtext('jobpipe.changes'), 0) THEN
-        PERFORM pg_advisory_unlock(hashtext('jobpipe.changes'), 0);
-    ELSE
-        PERFORM pg_notify('jobpipe.changes', '');
-    END IF;
-END
-$$;
-
 CREATE FUNCTION jobpipe.note_inserted() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO jobpipe.journal (queue, type, status, count, jobs, attempts)
@@ -199,7 +187,6 @@ BEGIN
             ORDER BY type, key FOR UPDATE
         ) AS freed
         WHERE gates.type = freed.type AND gates.key = freed.key;
-        PERFORM pg_notify('jobpipe.work', '');
     END IF;
     RETURN NULL;
 END
