@@ -23,7 +23,7 @@ from .courier import Answer, Courier, unwrap
 from .errors import BadInputError, JobConflictError, JobNotFoundError, WrongStatusError
 from .feed import Feed
 from .handler import Defaults, JobType, TypeOptions, takes_payload, terms_of
-from .ids import check_id, check_name, new_id
+from .ids import check_id, check_name, check_text, new_id
 from .job import DEFAULT_QUEUE, DEFAULT_RETRIES, FINISHED, Job, JobStatus, Move, sources
 from .limits import LimitInfo, look_at_limits
 from .pace import Pace
@@ -57,6 +57,10 @@ class Jobpipe:
     """
 
     def __init__(self, store: str | Store | None = None, **settings: Any) -> None:
+        if not (store is None or isinstance(store, str) or hasattr(store, "claim")):
+            raise BadInputError(
+                "store", f"must be a URL such as sqlite:///jobs.db, or a Store, got {store!r}"
+            )
         given = None if store is None or isinstance(store, str) else store
         url = store if isinstance(store, str) else getattr(store, "url", None)
         self._defaults = settings if url is None else {**settings, "store": url}
@@ -214,31 +218,21 @@ class Jobpipe:
         The same id with the same content again is the same job; with other content it is a JobConflictError.
         With a `connection` (sqlite3, psycopg) the job is there if and when the caller's transaction commits.
         """
-        batch = [self.prepare(_request(type, payload, options))]
-        if connection is not None:
-            answer = self._insert_in(connection, batch)
-            return unwrap(await answer if isinstance(answer, Awaitable) else answer)[0]
-        return (await self._insert(batch))[0]
+        return (await self._insert([self.prepare(_request(type, payload, options))], connection))[0]
 
     def enqueue_sync(
         self, type: str, payload: Any = None, *, connection: Any = None, **options: Unpack[JobOptions]
     ) -> Receipt:
         """`enqueue` from any thread, with or without an event loop."""
-        batch = [self.prepare(_request(type, payload, options))]
-        if connection is not None:
-            answer = self._insert_in(connection, batch)
-            if isinstance(answer, Awaitable):
-                raise BadInputError("connection", "is one that is awaited: use `await enqueue(…)` with it")
-            return unwrap(answer)[0]
-        return self._insert_sync(batch)[0]
+        return self._insert_sync([self.prepare(_request(type, payload, options))], connection)[0]
 
-    async def enqueue_many(self, requests: Iterable[JobRequest]) -> list[Receipt]:
-        """Put many jobs in: all of them, or none."""
-        return await self._insert(self.prepare_many(read_many(requests)))
+    async def enqueue_many(self, requests: Iterable[JobRequest], *, connection: Any = None) -> list[Receipt]:
+        """Put many jobs in: all of them, or none; with a `connection`, in the caller's own transaction."""
+        return await self._insert(self.prepare_many(read_many(requests)), connection)
 
-    def enqueue_many_sync(self, requests: Iterable[JobRequest]) -> list[Receipt]:
+    def enqueue_many_sync(self, requests: Iterable[JobRequest], *, connection: Any = None) -> list[Receipt]:
         """`enqueue_many` from any thread, with or without an event loop."""
-        return self._insert_sync(self.prepare_many(read_many(requests)))
+        return self._insert_sync(self.prepare_many(read_many(requests)), connection)
 
     def prepare(self, request: JobRequest) -> NewJob:
         """The request with its defaults filled in and its payload checked; BadInputError naming the field."""
@@ -290,16 +284,26 @@ class Jobpipe:
         """Insert prepared jobs, and let workers of this process know."""
         return await self.courier.insert(batch)
 
-    async def _insert(self, batch: list[NewJob]) -> list[Receipt]:
-        return unwrap(await self.insert(batch)) if batch else []
+    async def _insert(self, batch: list[NewJob], connection: Any) -> list[Receipt]:
+        if not batch:
+            return []
+        if connection is None:
+            return unwrap(await self.insert(batch))
+        answer = self._insert_in(connection, batch)
+        return unwrap(await answer if isinstance(answer, Awaitable) else answer)
+
+    def _insert_sync(self, batch: list[NewJob], connection: Any) -> list[Receipt]:
+        if not batch:
+            return []
+        if connection is None:
+            return unwrap(self.courier.insert_now([batch])[0])
+        answer = self._insert_in(connection, batch)
+        if isinstance(answer, Awaitable):
+            raise BadInputError("connection", "is one that is awaited: use `await enqueue(…)` with it")
+        return unwrap(answer)
 
     def _insert_in(self, connection: Any, batch: list[NewJob]) -> Answer | Awaitable[Answer]:
         return self.store.insert_in(connection, batch, capacity=self.settings.queue_size)
-
-    def _insert_sync(self, batch: list[NewJob]) -> list[Receipt]:
-        if not batch:
-            return []
-        return unwrap(self.courier.insert_now([batch])[0])
 
     def on_hint(self, listener: Callable[[], object]) -> Callable[[], None]:
         """Be told, in the thread that did it, that this process put jobs in or let them go on."""
@@ -320,7 +324,7 @@ class Jobpipe:
 
     async def get(self, id: str) -> Job:
         """The whole job with its history; JobNotFoundError."""
-        job = await self.courier.call(self.store.get, id)
+        job = await self.courier.call(self.store.get, check_text("id", id))
         if job is None:
             raise JobNotFoundError(id)
         return job
@@ -344,6 +348,8 @@ class Jobpipe:
 
     async def wait(self, id: str, timeout: float = 30.0) -> Job:
         """The job as soon as it is finished, or as it is when the time is over."""
+        if isinstance(timeout, bool) or not isinstance(timeout, int | float):
+            raise BadInputError("timeout", f"must be a number of seconds, got {timeout!r}")
         loop = asyncio.get_running_loop()
         until = loop.time() + timeout
         changed = asyncio.Event()
@@ -370,7 +376,7 @@ class Jobpipe:
 
     async def explain(self, id: str) -> explaining.Explanation:
         """Why the job is not running; JobNotFoundError."""
-        explanation = await self.courier.call(explaining.explain, self.store, id)
+        explanation = await self.courier.call(explaining.explain, self.store, check_text("id", id))
         if explanation is None:
             raise JobNotFoundError(id)
         return explanation
@@ -401,7 +407,7 @@ class Jobpipe:
 
     async def cancel(self, id: str) -> Job:
         """Cancel a job: at once if it waits; if it runs, its context is cancelled. WrongStatusError for a done or failed one."""
-        (found,) = await self.courier.call(self._cancel, [id])
+        (found,) = await self.courier.call(self._cancel, [check_text("id", id)])
         if found is None:
             raise JobNotFoundError(id)
         if found in FINISHED and found is not JobStatus.CANCELLED:
@@ -410,7 +416,7 @@ class Jobpipe:
 
     async def retry(self, id: str) -> Job:
         """Run a failed or cancelled job again, at once and with all its retries; WrongStatusError for others."""
-        (found,) = await self.courier.call(self.store.retry, [id])
+        (found,) = await self.courier.call(self.store.retry, [check_text("id", id)])
         if found is None:
             raise JobNotFoundError(id)
         if found not in sources(Move.REVIVE):

@@ -27,6 +27,9 @@ _HEARTBEATS = 3
 _LONGEST_PAUSE = 1.0
 """Seconds: so long it may take until a running job learns that another process wants it cancelled."""
 _PRUNE_EVERY = 60.0
+_TELLING = "telling that it lives"
+_AGAIN = 2.0
+"""Seconds after which what failed is tried again, at the latest."""
 _KNOWN_FOR = 3.0
 """A worker counts as alive for so many times the pause between its signs of life."""
 
@@ -35,6 +38,7 @@ _KNOWN_FOR = 3.0
 class _Chore:
     """Something to be done again and again."""
 
+    what: str
     every: float
     do: Callable[[], float | None]
     """Returns in how many seconds to do it again, if that is sooner."""
@@ -48,47 +52,53 @@ class Chores:
         self._pipe = pipe
         self._runner = runner
         self._store = store
-        self._is_away = False
+        self._failing = set[str]()  # what could not be done the last time
         lease = pipe.settings.lease
         self._beat_every = min(lease / _HEARTBEATS, 5.0)
         self._chores = [
-            _Chore(min(lease / _HEARTBEATS, _LONGEST_PAUSE), self._extend),
-            _Chore(min(max(lease / 4, 0.1), 5.0) * random.uniform(0.8, 1.0), self._rescue),  # noqa: S311
-            _Chore(self._beat_every, self._beat),
-            _Chore(1.0, self._look),
-            _Chore(1.0, self._tick),
-            _Chore(_PRUNE_EVERY, self._prune),
+            _Chore("keeping leases", min(lease / _HEARTBEATS, _LONGEST_PAUSE), self._extend),
+            _Chore("looking for lost jobs", _rescue_every(lease), self._rescue),
+            _Chore(_TELLING, self._beat_every, self._beat),
+            _Chore("counting jobs", 1.0, self._look),
+            _Chore("looking at schedules", 1.0, self._tick),
+            _Chore("deleting old jobs", _PRUNE_EVERY, self._prune),
         ]
 
     def greet(self) -> None:
         """Have the worker known."""
-        self._attempt(self._beat)
+        self._attempt(_TELLING, self._beat)
 
     def leave(self) -> None:
         """Have the worker forgotten."""
         if self._runner is not None:
-            self._attempt(lambda: self._store.beat(self._runner.info(), 0) if self._runner else None)
+            info = self._runner.info()
+            self._attempt(_TELLING, lambda: self._store.beat(info, 0))
 
     def do(self, now: float) -> float:
         """Do what is due; when to come again."""
         for chore in self._chores:
             if chore.due_at <= now:
-                sooner = self._attempt(chore.do)
+                sooner = self._attempt(chore.what, chore.do)
                 chore.due_at = now + (chore.every if sooner is None else min(sooner, chore.every))
-        self._attempt(self._note_progress)
+        self._attempt("noting progress", self._note_progress)
         return min(chore.due_at for chore in self._chores)
 
-    def _attempt(self, do: Callable[[], float | None]) -> float | None:
-        """Do it; whatever is wrong, go on with the next."""
+    def _attempt(self, what: str, do: Callable[[], float | None]) -> float | None:
+        """Do it; whatever is wrong, go on with the next. One line when something fails, one when all goes on."""
         try:
             sooner = do()
         except StoreError as error:
-            if not self._is_away:
-                logger.warning("leases cannot be kept for now: %s", error)
-            self._is_away = True
+            if not self._failing:
+                logger.warning("the keeper of leases has to wait with %s: %s", what, error)
+            self._failing.add(what)
+            return _AGAIN
         except Exception:
             logger.exception("the keeper of leases met an error")
         else:
+            if what in self._failing:
+                self._failing.discard(what)
+                if not self._failing:
+                    logger.info("the keeper of leases goes on: the store does all again")
             return sooner
         return None
 
@@ -120,10 +130,14 @@ class Chores:
 
     def _look(self) -> None:
         self._pipe.pace.note(self._store.counts())
-        self._is_away = False  # Why only here: other chores may have had nothing to ask the store
 
     def _tick(self) -> float | None:
         return self._pipe.schedules.tick(self._store)
 
     def _prune(self) -> float | None:
         return 0.0 if self._store.prune(self._pipe.settings.keep) else None
+
+
+def _rescue_every(lease: float) -> float:
+    """Why not all at the same time: one of them is enough."""
+    return min(max(lease / 4, 0.1), 5.0) * random.uniform(0.8, 1.0)  # noqa: S311

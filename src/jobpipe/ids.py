@@ -32,6 +32,13 @@ def check_id(value: object) -> str:
     return _check("id", value, LONGEST_ID)
 
 
+def check_text(field: str, value: object) -> str:
+    """What names something that is there, or is not: any text will do; BadInputError for what is none."""
+    if isinstance(value, str):
+        return value
+    raise BadInputError(field, f"must be a text, got {value!r}")
+
+
 def check_name(field: str, value: object) -> str:
     """The name of a type or a queue, or BadInputError naming the field."""
     return _check(field, value, LONGEST_NAME)

@@ -138,4 +138,10 @@ def _log(claim: Claim, outcome: Outcome) -> None:
     elif outcome.move is Move.CANCEL:
         logger.info("job %s (%s) cancelled itself%s", claim.id, claim.type, what)
     else:
-        logger.info("job %s (%s) runs again in %.3g s%s", claim.id, claim.type, outcome.delay, what)
+        logger.info(
+            "job %s (%s) runs again in %s s%s",
+            claim.id,
+            claim.type,
+            f"{outcome.delay:,.3f}".rstrip("0").rstrip("."),
+            what,
+        )

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import uuid4
 
-from .errors import StoreRefusedError
+from .errors import JobConflictError, StoreRefusedError
 from .job import WAITING, JobStatus
 from .stores.base import Store, WorkerInfo
 from .words import counted
@@ -76,7 +76,13 @@ def _move_jobs(source: Store, target: Store, report: Callable[[Moved], None]) ->
     report(moved)
     while parcels := source.export(_BATCH, after):
         after = parcels[-1].number
-        new = target.adopt(parcels)
+        try:
+            new = target.adopt(parcels)
+        except JobConflictError as error:
+            raise StoreRefusedError(
+                f"the job {error.id!r} of {source.url} cannot move: {target.url} has another of that id; "
+                "cancel one of the two (jobpipe cancel), and promote again"
+            ) from None
         moved = Moved(
             jobs=moved.jobs + source.discard([parcel.job.id for parcel in parcels]),
             of=moved.of,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from msgspec import UNSET, Meta, Struct, UnsetType, json
 
 from .errors import BadInputError, JobpipeError, QueueFullError, ScheduleNotFoundError, StoreError
-from .ids import check_name
+from .ids import check_name, check_text
 from .job import instant
 from .marks import reach
 from .request import JobRequest, Name, convert
@@ -94,6 +94,8 @@ class Timetable:
 
     async def put(self, name: str, request: ScheduleRequest) -> ScheduleInfo:
         """Make or change a schedule; BadInputError naming the field."""
+        if not isinstance(request, ScheduleRequest):
+            raise BadInputError("request", f"must be a ScheduleRequest, got {request!r}")
         checked: ScheduleRequest = convert(_given(request), ScheduleRequest)
         check_name("name", name)
         await asyncio.to_thread(
@@ -114,6 +116,7 @@ class Timetable:
 
     async def drop(self, name: str) -> None:
         """Forget a schedule; ScheduleNotFoundError. Jobs that it has put in stay."""
+        check_text("name", name)
         if not await self._call(lambda store: store.drop_schedule(name)):
             raise ScheduleNotFoundError(name)
 
@@ -230,7 +233,7 @@ def _named(found: Schedules, name: str) -> ScheduleEntry:
 
 
 def _pause(store: Store, name: str) -> ScheduleEntry:
-    store.pause_schedule(name)
+    store.pause_schedule(check_text("name", name))
     return _entry(store, name)
 
 

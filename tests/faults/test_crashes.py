@@ -15,7 +15,7 @@ from datetime import datetime
 import httpx
 import pytest
 
-from .programs import Start, eventually, is_one_outcome
+from .programs import Start, eventually, is_one_outcome, jobpipe
 
 LEASE = "0.5"
 
@@ -50,6 +50,15 @@ def test_a_paused_queue_is_still_paused_after_a_crash_and_its_jobs_run_when_it_i
     assert service.get(f"/jobs/{ids[0]}/explain")["reason"] == "paused"
     service.post("/queues/default/resume")
     assert all(job["attempts"] == 1 for job in service.all_done(ids))
+
+
+def test_who_waits_for_a_job_is_told_that_it_is_in_when_the_service_is_killed(start: Start) -> None:
+    service = start.serve()
+    client = start.command(jobpipe("enqueue", "hold", "--wait", "--url", service.url))
+    ((id, _, _),) = eventually(start.runs)
+    service.kill()
+    assert client.code() == 1
+    assert f"error: the job {id} is in, but cannot be waited for any longer" in client.output
 
 
 def test_a_job_whose_process_is_killed_runs_again(durable: Start) -> None:

@@ -117,6 +117,12 @@ def test_evicting_server_is_refused(start: Start, server: RedisServer, command: 
     assert "Traceback" not in program.output
 
 
+def test_store_that_refuses_a_service_ends_it_with_one_line(start: Start, server: RedisServer) -> None:
+    program = start("serve", "--store", f"{server.url}/99")
+    assert program.code() == 1
+    assert re.fullmatch(r"error: .*DB index is out of range\n", program.output), program.output
+
+
 def test_check_tells_what_the_server_keeps(start: Start, server: RedisServer) -> None:
     program = start.command(jobpipe("check", "--store", server.url))
     assert program.code() == 0

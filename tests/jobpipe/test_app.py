@@ -886,3 +886,42 @@ def test_the_environment_wins_over_a_store_object_too(
     monkeypatch.setenv("JOBPIPE_STORE", f"sqlite:///{tmp_path}/jobs.db")
     with closing(Jobpipe(given)) as pipe:
         assert pipe.store.url.startswith("sqlite:")
+
+
+@pytest.mark.parametrize("verb", ["get", "wait", "explain", "cancel", "retry"])
+def test_id_that_is_no_text_is_refused(on: On, verb: str) -> None:
+    async def scenario(pipe: Jobpipe) -> None:
+        with pytest.raises(BadInputError, match="id must be a text, got 5"):
+            await getattr(pipe, verb)(5)
+
+    on(scenario)
+
+
+def test_values_that_no_pipe_takes_are_named(on: On) -> None:
+    with pytest.raises(BadInputError, match=r"store must be a URL .* got 5"):
+        Jobpipe(5)  # type: ignore[arg-type]
+
+    async def scenario(pipe: Jobpipe) -> None:
+        with pytest.raises(BadInputError, match="timeout must be a number of seconds, got '1'"):
+            await pipe.wait("a", "1")  # type: ignore[arg-type]
+        with pytest.raises(BadInputError, match="request must be a ScheduleRequest"):
+            await pipe.schedules.put("s", {"type": "echo"})  # type: ignore[arg-type]
+        for verb in (pipe.schedules.pause, pipe.schedules.drop):
+            with pytest.raises(BadInputError, match="name must be a text, got 5"):
+                await verb(5)  # type: ignore[arg-type]
+
+    on(scenario)
+
+
+def test_many_jobs_of_one_transaction_are_there_if_it_commits(sqlite_url: str) -> None:
+    pipe = Jobpipe(sqlite_url)
+    requests = [JobRequest(type="echo", payload=n, id=f"j{n}") for n in range(3)]
+    path = sqlite_url.removeprefix("sqlite:///")
+    with closing(pipe), closing(sqlite3.connect(path)) as connection:
+        assert pipe.store.get("j0") is None
+        pipe.enqueue_many_sync(requests, connection=connection)
+        connection.rollback()
+        assert pipe.store.get("j0") is None
+        pipe.enqueue_many_sync(requests, connection=connection)
+        connection.commit()
+        assert all(pipe.store.get(id) for id in ("j0", "j1", "j2"))

@@ -14,9 +14,10 @@ from typing import Any, ClassVar
 import pytest
 
 from jobpipe import Job, Jobpipe, JobStatus, Progress, Stats, current_job
+from jobpipe.chores import Chores
 from jobpipe.errors import StoreAwayError
 from jobpipe.lease import Keeper
-from jobpipe.stores.base import Haul, Lease, LeaseState, Rescued, WorkerInfo
+from jobpipe.stores.base import Haul, Lease, LeaseState, Rescued, Schedules, WorkerInfo
 from jobpipe.stores.memory import MemoryStore
 from jobpipe.stores.sqlite import SqliteStore
 from jobpipe.testing.tools import finish, take
@@ -122,6 +123,34 @@ def test_a_job_that_is_claimed_while_a_handler_blocks_the_event_loop_keeps_its_l
     job = run(scenario())
     assert (job.status, job.attempts) == (JobStatus.DONE, 1)
     assert not rescued_lines(caplog)
+
+
+class Moody(MemoryStore):
+    """It cannot look at schedules for a while, and does all else."""
+
+    is_full = True
+
+    def schedules(self) -> Schedules:
+        if self.is_full:
+            raise StoreAwayError("it is full")
+        return super().schedules()
+
+
+def test_what_the_keeper_cannot_do_is_one_line_and_that_it_can_again_another(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Though all else that it does goes well meanwhile."""
+    caplog.set_level(logging.INFO, "jobpipe")
+    store = Moody()
+    chores = Chores(Jobpipe(store), None, store)
+    now = 0.0
+    for _ in range(20):
+        now = chores.do(now)
+    assert caplog.messages == ["the keeper of leases has to wait with looking at schedules: it is full"]
+    store.is_full = False
+    for _ in range(20):
+        now = chores.do(now)
+    assert caplog.messages[1:] == ["the keeper of leases goes on: the store does all again"]
 
 
 # Losing

@@ -14,7 +14,15 @@ from psycopg.rows import dict_row
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.orm import Session
 
-from jobpipe import BadInputError, JobConflictError, Jobpipe, JobStatus, QueueFullError, StoreError
+from jobpipe import (
+    BadInputError,
+    JobConflictError,
+    Jobpipe,
+    JobRequest,
+    JobStatus,
+    QueueFullError,
+    StoreError,
+)
 from jobpipe.stores.base import News
 from jobpipe.stores.postgres import PostgresStore
 from jobpipe.testing import new_job
@@ -184,6 +192,21 @@ def test_connection_to_another_store_is_refused_and_stays_usable(pipe: Jobpipe, 
         pipe.enqueue_sync("echo", 3, id="b", connection=connection)
         other.close()
     assert ids(pipe) == ["a", "b"]
+
+
+def test_many_jobs_in_one_transaction(pipe: Jobpipe, postgres: str) -> None:
+    requests = [JobRequest(type="echo", payload=n, id=f"j{n}") for n in range(3)]
+    with psycopg.connect(postgres) as connection:
+        assert [each.id for each in pipe.enqueue_many_sync(requests, connection=connection)] == [
+            "j0",
+            "j1",
+            "j2",
+        ]
+        assert pipe.enqueue_many_sync([], connection=connection) == []
+        connection.rollback()
+        assert ids(pipe) == []
+        pipe.enqueue_many_sync(requests, connection=connection)
+    assert sorted(ids(pipe)) == ["j0", "j1", "j2"]
 
 
 def test_workers_hear_of_the_job_when_it_is_committed(pipe: Jobpipe, postgres: str) -> None:

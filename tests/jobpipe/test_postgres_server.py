@@ -104,6 +104,9 @@ def test_schema_of_somebody_else_may_be_given(postgres: str, admin: psycopg.Conn
         assert len(store.migrate()) == len(migrations())
         put(store, new_job("a"))
         assert finish(store, take_one(store))
+        admin.execute("REVOKE INSERT, DELETE ON given.jobs FROM clerk")
+        with pytest.raises(StoreRefusedError, match="does not let its user INSERT and DELETE in"):
+            store.check()
     admin.execute("DROP SCHEMA given CASCADE")
     admin.execute("DROP ROLE clerk")
 

@@ -231,6 +231,18 @@ def test_evicting_server_is_refused_with_the_command_that_mends_it(
         store.migrate()
 
 
+def test_full_server_lets_a_program_declare_its_schedules_again_and_check_says_that_it_is_full(
+    server: RedisServer, store: RedisStore
+) -> None:
+    entry = ScheduleEntry(name="s", type="work", queue="q", payload=b"null", every=1.0)
+    store.put_schedule(entry)
+    fill(server)
+    assert store.put_schedule(entry).name == "s"
+    assert any("it is full" in remark for remark in store.check())
+    make_room(server)
+    assert not any("it is full" in remark for remark in store.check())
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..errors import JobpipeError, SettingsError, StoreRefusedError
+from ..errors import JobpipeError, SettingsError, StoreError
 from ..logs import escape, setup_logging
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def run_child(leash: Leash, *, app: str | None, flags: Mapping[str, Any], is_web
     try:
         # Why not asyncio.run: it would wait for threads, and a handler may be stuck in one.
         loop.run_until_complete(main)
-    except (SettingsError, StoreRefusedError) as error:
+    except (SettingsError, StoreError) as error:
         return leash.fault(escape(str(error)), _code(error))
     return 0
 

@@ -158,6 +158,11 @@ def _put_one(
             job = target.wait(receipt.id, timeout, lambda why: typer.echo(why.text, err=True))
         except KeyboardInterrupt:
             raise fail(f"interrupted: the job {receipt.id} is in, and goes on", 130) from None
+        except JobpipeError as error:
+            raise fail(
+                f"the job {receipt.id} is in, but cannot be waited for any longer; "
+                f"jobpipe job {receipt.id} shows it when that is over: {error}"
+            ) from None
     print_json(job) if as_json else print_job(job)
     if not job.is_finished and timeout is not None:
         raise fail(

@@ -75,8 +75,9 @@ class ServiceTarget(Target):
 
     def __init__(self, url: str, token: str | None, patience: float = _PATIENCE) -> None:
         if not _is_address(url):
+            got = masked(url) if "@" in url or "?" in url or "://" in url else repr(url)
             raise SettingsError(
-                "--url", f"must be the address of a service, as http://localhost:8080 is, got {masked(url)}"
+                "--url", f"must be the address of a service, as http://localhost:8080 is, got {got}"
             )
         self._url = url.rstrip("/")
         self._patience = patience

@@ -51,6 +51,10 @@ class Intake(NamedTuple):
 def open_target(flags: Mapping[str, Any], *, may_make: bool = False) -> Target:
     """What the flags name: a service if there is a URL, else a store, which must be there unless it may be made."""
     if flags.get("url") is not None:
+        if flags.get("store") is not None:
+            raise SettingsError(
+                "--store", "and --url exclude each other: the service at the URL has its own store"
+            )
         from .remote import ServiceTarget  # Why here: only then it is needed
 
         return ServiceTarget(flags["url"], flags.get("token"))

@@ -102,6 +102,7 @@ class _Kind(NamedTuple):
 
 
 _AWAY = "the store cannot be reached, or cannot write, for now. Whether it was done is not known where its answer was lost: send it again, with the same id"
+_REFUSED = "the store refuses what the service asks of it, until somebody mends that; the log of the service says what"
 _UNEXPECTED = _Kind(
     500, "internal", "Internal error", "something went wrong on this side; the log of the service says what"
 )
@@ -129,7 +130,7 @@ KINDS: Mapping[type[Exception], _Kind] = {
     NotReadyError: _Kind(503, "not-ready", "The service is not ready"),
     TooManyStreamsError: _Kind(503, "too-many-streams", "Too many streams"),
     StoreAwayError: _Kind(503, "store-away", "The store is away", _AWAY),
-    StoreError: _Kind(503, "store-refused", "The store cannot be used", _AWAY),
+    StoreError: _Kind(503, "store-refused", "The store cannot be used", _REFUSED),
     Exception: _UNEXPECTED,
 }
 

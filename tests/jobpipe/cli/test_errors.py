@@ -61,6 +61,13 @@ def test_an_unknown_job_is_a_line(there: list[str]) -> None:
         assert call(*arguments, *there, code=1) == "error: no job has the id 'x'\n"
 
 
+def test_an_address_that_is_none_is_shown() -> None:
+    check_line(call_process("jobs", "--url", "localhost:8080"), 2, "got 'localhost:8080'")
+    check_line(call_process("jobs", "--url", "http://me:s3cret@"), 2, "--url must be the address")
+    told = call("jobs", "--url", "http://localhost:1", "--store", "sqlite:///jobs.db", code=2)
+    assert "--store and --url exclude each other" in told
+
+
 def test_a_service_that_is_away_is_a_line() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]

@@ -11,6 +11,7 @@ from .statements import Statements, migrations
 
 _SKEWED = 1.0
 """Seconds between two clocks that are worth a remark."""
+_RIGHTS = ("SELECT", "INSERT", "UPDATE", "DELETE")
 _DURABLE = {
     "fsync": "a crash of the machine may lose jobs, or the whole database",
     "full_page_writes": "a crash of the machine may spoil the database",
@@ -36,6 +37,12 @@ def remarks(connection: Connection, statements: Statements, url: str) -> list[st
     ((is_replica,),) = connection.execute("SELECT pg_is_in_recovery()").fetchall()
     if is_replica:
         raise StoreRefusedError(f"the store {url} is a replica that only reads: name the primary")
+    table = f'"{statements.schema}".jobs'
+    rights = [right for right in _RIGHTS if not _may(connection, table, right)]
+    if rights:
+        raise StoreRefusedError(
+            f"the store {url} does not let its user {' and '.join(rights)} in {table}: grant it, or use another user"
+        )
     said = connection.info.parameter_status("server_version") or "?"
     weak = [f"{name} = {value}: {_DURABLE[name]}" for name, value in found.items() if value == "off"]
     durable = "every accepted job and every outcome is on disk before it is acknowledged (fsync, synchronous_commit)"
@@ -44,6 +51,11 @@ def remarks(connection: Connection, statements: Statements, url: str) -> list[st
         *(weak or [durable]),
         _skew(connection),
     ]
+
+
+def _may(connection: Connection, table: str, right: str) -> bool:
+    ((is_granted,),) = connection.execute("SELECT has_table_privilege(%s, %s)", [table, right]).fetchall()
+    return bool(is_granted)
 
 
 def _skew(connection: Connection) -> str:

@@ -39,6 +39,10 @@ def remarks(server: Server) -> list[str]:
         found.append(
             "maxmemory is not set: a server that outgrows its machine is killed, rather than saying that it is full"
         )
+    elif int(info.get("used_memory", "0")) >= int(info.get("maxmemory") or "0") > 0:
+        found.append(
+            "it is full (maxmemory): new jobs are refused until there is room; those that it has go on"
+        )
     if int(info.get("connected_slaves", "0")):
         found.append("replicas follow with a delay: a failover may lose the last moments")
     return found

@@ -141,7 +141,7 @@ function timelineCard(job, plot) {
 function contents(job) {
   const text = (value) => JSON.stringify(value, null, 2);
   const fold = (name, value, isOpen) => h("details", { class: "card", open: isOpen, key: name }, h("summary", null, h("h2", null, name), h("span", { class: "muted preview mono" }, JSON.stringify(value).slice(0, 120))), code(text(value), `the ${name.toLowerCase()}`));
-  return [job.error ? h("section", { class: "card bad", "aria-labelledby": "last-error" }, h("h2", { id: "last-error" }, "Last error"), h("p", null, h("strong", null, job.error.type), ": ", job.error.message)) : null, fold("Payload", job.payload, false), fold("Result", job.result, false)];
+  return [job.error ? h("section", { class: "card bad", "aria-labelledby": "last-error" }, h("h2", { id: "last-error" }, "Last error"), h("p", null, h("strong", null, job.error.type), ": ", job.error.message)) : null, fold("Payload", job.payload, false), job.status === "done" ? fold("Result", job.result, false) : null];
 }
 
 function missing(id) {

@@ -8,5 +8,6 @@ if known then
   if known[1] == entry[1] then entry[2], entry[3] = known[2], known[3] end
 end
 local packed = cmsgpack.pack(entry)
+if known then redis.call('DEL', P .. 'nothing') end -- Why: see flush(); programs declare theirs at each start
 redis.call('HSET', P .. 'schedules', name, packed)
 return packed
