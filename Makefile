@@ -24,8 +24,11 @@ $(VENV)/.service: pyproject.toml
 run: $(VENV)/.service ## Start the job service on http://localhost:8080
 	$(BIN)/jobpipe serve $(ARGS)
 
+# Half as many again as there are cores: many tests wait, for real processes and servers, rather than work.
+WORKERS_OF_TESTS = $(shell echo $$(( $$(nproc 2>/dev/null || echo 4) * 3 / 2 )))
+
 test: $(VENV)/.ready ## Run the tests (ARGS="-k name" to choose)
-	$(BIN)/python -m pytest -n auto $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS_OF_TESTS) $(ARGS)
 
 lint: $(VENV)/.ready ## Check format, lint and types
 	$(BIN)/ruff format --check .

@@ -124,7 +124,7 @@ def test_a_job_that_ran_in_the_target_meanwhile_does_not_run_again(
 def test_a_conflict_moves_nothing_of_its_batch_and_is_named(source: MemoryStore, target: SqliteStore) -> None:
     fill(source, 3)
     put(target, new_job("j1", "something else"))
-    with pytest.raises(StoreRefusedError, match="'j1' of memory:// cannot move"):
+    with pytest.raises(StoreRefusedError, match="'j1' of memory://source cannot move"):
         promote(source, target)
     assert sum(tally(source).values()) == 3
     assert page_ids(target) == ["j1"]

@@ -238,9 +238,9 @@ def test_full_server_lets_a_program_declare_its_schedules_again_and_check_says_t
     store.put_schedule(entry)
     fill(server)
     assert store.put_schedule(entry).name == "s"
-    assert any("it is full" in remark for remark in store.check())
+    assert any("it is full (maxmemory)" in remark for remark in store.check())
     make_room(server)
-    assert not any("it is full" in remark for remark in store.check())
+    assert not any("it is full (maxmemory)" in remark for remark in store.check())
 
 
 @pytest.mark.parametrize(
@@ -321,9 +321,7 @@ def test_wrong_password_is_refused_and_not_shown(tmp_path: Path) -> None:
                 assert watch.wait(PATIENCE)
 
 
-RIGHTS = (
-    "~{jobpipe}* resetchannels &{jobpipe}* +@read +@write +@pubsub +@connection +eval +evalsha +info +time"
-)
+RIGHTS = "~{jobpipe}* resetchannels &{jobpipe}* +@read +@write +@pubsub +@connection +select +eval +evalsha +info +time"
 """As the docs name them."""
 
 

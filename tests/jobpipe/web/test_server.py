@@ -213,7 +213,7 @@ def test_a_reader_that_falls_behind_for_a_while_misses_nothing(apps: list[WebApp
     """It takes little into its own memory, so that most has to wait for it in the service."""
 
     async def scenario(server: Server, client: httpx.AsyncClient) -> None:
-        small = httpx.AsyncHTTPTransport(socket_options=[(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)])
+        small = httpx.AsyncHTTPTransport(socket_options=[(socket.SOL_SOCKET, socket.SO_RCVBUF, 16_384)])
         async with (
             httpx.AsyncClient(base_url=server.url, timeout=20, transport=small) as slow,
             slow.stream("GET", "/events") as response,
