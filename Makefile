@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format bench screenshots simulate mutations histories soak clean
+.PHONY: help run test lint format bench screenshots faults simulate mutations histories soak clean
 
 help: ## List the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -29,6 +29,9 @@ WORKERS_OF_TESTS = $(shell echo $$(( $$(nproc 2>/dev/null || echo 4) * 3 / 2 )))
 
 test: $(VENV)/.ready ## Run the tests (ARGS="-k name" to choose)
 	$(BIN)/python -m pytest -n $(WORKERS_OF_TESTS) $(ARGS)
+
+faults: $(VENV)/.ready ## Kill, freeze and cut off the real program, each fault on every store
+	ALL_STORES=1 $(BIN)/python -m pytest -n $(WORKERS_OF_TESTS) tests/faults $(ARGS)
 
 lint: $(VENV)/.ready ## Check format, lint and types
 	$(BIN)/ruff format --check .

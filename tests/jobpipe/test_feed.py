@@ -180,6 +180,7 @@ def test_a_listener_that_raises_spoils_it_for_nobody(
     assert inbox.read(1) == [("a", JobStatus.QUEUED)]
     put(store, new_job("b"))
     assert inbox.read(1) == [("b", JobStatus.QUEUED)]
+    feed.close()  # all is told, and logged
     assert "the loop is closed" in caplog.text
 
 
