@@ -35,7 +35,7 @@ MUTATIONS = (
         (
             f"{_MEMORY}::test_same_worker_with_its_old_lease_is_refused_too",
             f"{_MEMORY}::test_old_settlement_is_refused_while_the_next_run_is_under_way",
-            "tests/simulation/test_lives.py::test_no_life_breaks_a_promise[0]",
+            "tests/simulation/test_lives.py::test_no_life_breaks_a_promise[1]",
         ),
     ),
     Mutation(
