@@ -46,8 +46,6 @@ _TURNOVER = 0.01
 _TOO_LONG_AHEAD = 0.5
 """Seconds after which a job that still waits here is given back."""
 _AWAY_PAUSES = (0.05, 0.2, 1.0)
-_BACK = (Move.RETRY, Move.SNOOZE)
-"""Outcomes after which a job waits again."""
 _CLOCK = SystemClock()
 
 
@@ -343,7 +341,7 @@ class Runner:
             lease = settlement.lease
             run = self._held.pop(lease, None)
             self._progress.pop(lease, None)
-            if run is not None and (run.job_type.limit is not None or settlement.outcome.move in _BACK):
+            if run is not None and (run.job_type.limit is not None or settlement.outcome.waits_again):
                 self._nudged.set()  # only now its place is free, or the time of its next run known
             if not is_recorded:
                 logger.warning("%s", LeaseLostError(lease.id))

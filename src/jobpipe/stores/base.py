@@ -18,7 +18,7 @@ from typing import Any, Protocol, Self
 from msgspec import Struct
 
 from ..errors import JobConflictError, QueueFullError
-from ..job import Attempt, Job, JobError, JobStatus, Move, Progress
+from ..job import TRANSITIONS, WAITING, Attempt, Job, JobError, JobStatus, Move, Progress
 from .limits import Limit, Limits
 
 
@@ -139,6 +139,11 @@ class Outcome(Struct, frozen=True, kw_only=True, gc=False):
     """The last that the run reported, if it was not noted before."""
     cools: float = 0.0
     """For so many seconds no job of the type is to start."""
+
+    @property
+    def waits_again(self) -> bool:
+        """Is the job to run once more?"""
+        return TRANSITIONS[JobStatus.RUNNING][self.move] in WAITING
 
 
 class Settlement(Struct, frozen=True, gc=False):

@@ -53,7 +53,7 @@ NO_WORK: dict[str, Change] = {
     "run that succeeds": lambda store, claim: finish(store, claim),
     "pause": lambda store, _: store.pause("default"),
 }
-CHANGES = WORK | NO_WORK
+TOLD = {News.WORK: WORK, News.CHANGES: WORK | NO_WORK}
 
 
 def with_every_status(store: Store) -> Claim:
@@ -165,20 +165,16 @@ class Watching:
             assert story(store.events(0, 10)) == [("a", JobStatus.QUEUED, 0)]
             assert store.last_event() == other.last_event()
 
-    @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-    def test_watch_wakes_up_when_another_changes_something(
-        self, store: Store, harness: StoreHarness, change: Change
+    @pytest.mark.parametrize(
+        ("news", "change"),
+        [(news, change) for news, changes in TOLD.items() for change in changes.values()],
+        ids=[f"{news}-{name}" for news, changes in TOLD.items() for name in changes],
+    )
+    def test_watch_wakes_up_for_the_news_that_another_makes(
+        self, store: Store, harness: StoreHarness, news: News, change: Change
     ) -> None:
         claim = with_every_status(store)
-        with closing(harness.open()) as other, closing(store.watch(News.CHANGES)) as watch:
-            assert wakes_up(watch, lambda: change(other, claim))
-
-    @pytest.mark.parametrize("change", WORK.values(), ids=WORK)
-    def test_watch_for_work_wakes_up_when_there_may_be_some(
-        self, store: Store, harness: StoreHarness, change: Change
-    ) -> None:
-        claim = with_every_status(store)
-        with closing(harness.open()) as other, closing(store.watch(News.WORK)) as watch:
+        with closing(harness.open()) as other, closing(store.watch(news)) as watch:
             assert wakes_up(watch, lambda: change(other, claim))
 
     @pytest.mark.parametrize("limit", [ONE_AT_ONCE, ONE_OF_A_KEY], ids=["type", "key"])

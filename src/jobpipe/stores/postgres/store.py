@@ -62,8 +62,6 @@ _PATIENCE = 10_000
 _PATIENCE_OF_TICKS = 2_000
 """The same for ticks. Why less: who fires them keeps leases alive."""
 _NEWEST = 2**62
-_BACK = (Move.RETRY, Move.SNOOZE)
-"""Outcomes after which a job waits again."""
 _LOST = text_of(JobError(type="WorkerLost", message="worker lost"))
 
 
@@ -237,7 +235,7 @@ class PostgresStore:
         seconds = numbers([each.outcome.cools for each in cooling])
         cool = self._step("cool", **_tokens([each.lease for each in cooling]), seconds=seconds)
         settle = Step(self._sql("settle"), settle_values(settlements, self._now()), "settle-inside")
-        is_work = any(each.outcome.move in _BACK for each in settlements)
+        is_work = any(each.outcome.waits_again for each in settlements)
         settled = self._change(*([cool] if cooling else []), settle, is_work=is_work)[-1]
         if settled.touched == len(settlements):
             return [True] * settled.touched

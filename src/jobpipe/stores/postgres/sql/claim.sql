@@ -57,6 +57,7 @@ WITH RECURSIVE lanes AS (
         ) - jobpipe.now(%(now)s) AS opens_in,
         -- Why not waited for to be on disk: what a crash takes back of claims, happens again.
         set_config('synchronous_commit', 'off', true),
+        -- Who begins to listen between this look and the commit learns of it a second later, by himself.
         CASE WHEN EXISTS (SELECT 1 FROM claimed) THEN jobpipe.tell_changes() END
 )
 SELECT claimed.*, looked, due_in, opens_in FROM facts LEFT JOIN claimed ON true
