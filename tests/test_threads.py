@@ -13,6 +13,7 @@ import textwrap
 import threading
 import weakref
 from collections.abc import Iterator
+from math import inf
 from typing import Any
 
 import pytest
@@ -32,6 +33,7 @@ from rate_envelope_queue import (
     simple_stop_queue,
     stamp,
 )
+from rate_envelope_queue.clock import Bell, SystemClock
 from rate_envelope_queue.testing import ManualClock
 
 LIMIT = 20
@@ -296,6 +298,52 @@ def test_a_queue_with_fast_ticks_stops_and_starts_at_once() -> None:
         assert all(ticks.acquire(timeout=5) for _ in range(5))
         assert queue.stop(5)
         assert queue.occupied == queue.stats().delayed == 1
+    queue.terminate()
+
+
+class _HoldingClock(SystemClock):
+    """The system's clock, on which the keeper, or a worker that waits for a tick itself, oversleeps until let go."""
+
+    def __init__(self, role: str) -> None:
+        self.role: str | None = role
+        self.held, self.let_go = threading.Event(), threading.Event()
+
+    def wait(self, bell: Bell, until: float, at_most: float = inf, who: object = None) -> bool:
+        rang = super().wait(bell, until, at_most)
+        if self.role is not None and f"-{self.role}" in threading.current_thread().name:
+            self.held.set()
+            self.let_go.wait(LIMIT)
+        return rang
+
+
+def test_a_worker_of_before_a_stop_that_oversleeps_keeps_no_alarm_of_the_next_start() -> None:
+    before_insurance = 5
+    clock, ticks = _HoldingClock("worker"), threading.Semaphore(0)
+    queue = RateEnvelopeQueue("q", workers=2, clock=clock, stop_mode="stop")
+    queue.send(every(0.004, lambda ctx, envelope: ticks.release()))
+    queue.start()
+    assert clock.held.wait(LIMIT)
+    clock.role = None
+    assert queue.stop(LIMIT)
+    queue.start()
+    assert all(ticks.acquire(timeout=before_insurance) for _ in range(5))
+    clock.let_go.set()
+    assert all(ticks.acquire(timeout=before_insurance) for _ in range(5))
+    assert queue.stop(LIMIT)
+    queue.terminate()
+
+
+def test_what_has_come_due_while_the_keeper_oversleeps_is_run_by_a_stop() -> None:
+    before_insurance = 5
+    clock, ran = _HoldingClock("keeper"), threading.Event()
+    queue = RateEnvelopeQueue("q", workers=2, clock=clock)
+    queue.start()
+    queue.send(Envelope(lambda ctx, envelope: ran.set()), delay=0.05)
+    clock.wait(Bell(), clock.now() + 0.05)
+    assert clock.held.wait(LIMIT)
+    assert queue.stop(before_insurance)
+    assert ran.is_set()
+    clock.let_go.set()
     queue.terminate()
 
 

@@ -402,6 +402,7 @@ class Driver(ABC, Generic[W]):
         with self._lock:
             starts = self._starts
             self._core.stop(event, drains=drains, keeps=keeps, now=self._now())
+            self._wake()  # for what has just come due
             runs = self._core.runs() if event is Event.PARENT_CANCELLED else []
             self._dismiss()
             rings = self._waiters.everybody()

@@ -218,6 +218,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
         self._keeper_bell.ring()
 
     def _hire(self) -> None:
+        self._dozer_at = inf  # who dozed when the queue stopped was sent home, but may not have woken yet
         for _ in range(self._workers):
             self._hire_one()
         self._keeper_bell = Bell()
@@ -341,6 +342,8 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
             if self._lock.locked():
                 self._step_aside()
             with self._lock:
+                if me.is_dismissed:
+                    return False  # Why at once: the alarm may be another's by now, of the next start
                 me.dozes_until = self._dozer_at = inf
                 if me in self._pool.idle:
                     self._pool.idle.remove(me)
