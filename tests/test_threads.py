@@ -307,8 +307,10 @@ class _HoldingClock(SystemClock):
     def __init__(self, role: str) -> None:
         self.role: str | None = role
         self.held, self.let_go = threading.Event(), threading.Event()
+        self.waits = threading.Semaphore(0)
 
     def wait(self, bell: Bell, until: float, at_most: float = inf, who: object = None) -> bool:
+        self.waits.release()
         rang = super().wait(bell, until, at_most)
         if self.role is not None and f"-{self.role}" in threading.current_thread().name:
             self.held.set()
@@ -329,6 +331,25 @@ def test_a_worker_of_before_a_stop_that_oversleeps_keeps_no_alarm_of_the_next_st
     assert all(ticks.acquire(timeout=before_insurance) for _ in range(5))
     clock.let_go.set()
     assert all(ticks.acquire(timeout=before_insurance) for _ in range(5))
+    assert queue.stop(LIMIT)
+    queue.terminate()
+
+
+def test_a_keeper_of_before_a_stop_that_oversleeps_keeps_no_alarm_of_the_next_start() -> None:
+    before_insurance = 5
+    clock, ran = _HoldingClock("keeper"), threading.Event()
+    queue = RateEnvelopeQueue("q", workers=1, clock=clock)
+    queue.start()
+    (first,) = (thread for thread in threading.enumerate() if thread.name == "q-keeper")
+    assert queue.stop(LIMIT)
+    assert clock.held.wait(LIMIT)
+    clock.role, clock.waits = None, threading.Semaphore(0)
+    queue.start()
+    assert clock.waits.acquire(timeout=LIMIT)  # the keeper of this start: the worker has nothing to wait for
+    clock.let_go.set()
+    first.join(LIMIT)
+    queue.send(Envelope(lambda ctx, envelope: ran.set()), delay=0.05)
+    assert ran.wait(before_insurance)
     assert queue.stop(LIMIT)
     queue.terminate()
 

@@ -59,6 +59,20 @@ class _Worker(Worker):
         self.bell.ring()
 
 
+class _Keeper:
+    """The alarm, from a start to its stop.
+
+    Why not the queue's: who slept through a stop must not change what the next start waits for.
+    """
+
+    __slots__ = ("alarm_at", "bell", "dozer_at")
+
+    def __init__(self) -> None:
+        self.bell = Bell()
+        self.alarm_at = inf  # when the keeper looks by itself
+        self.dozer_at = inf  # for which instant an idle worker waits itself
+
+
 class RateEnvelopeQueue(Driver[_Worker], Executor):
     """A queue of envelopes with a fixed pool of worker threads. It is also an Executor."""
 
@@ -66,9 +80,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
         if is_coroutine_function("advance", getattr(self._clock, "advance", len)):
             raise BadFieldsError(f"clock must be one for threads, such as ManualClock, got {self._clock!r}")
         self._lock: threading.Lock = threading.Lock()
-        self._keeper_bell = Bell()  # a new one for each start
-        self._alarm_at = inf  # when the keeper looks by itself
-        self._dozer_at = inf  # for which instant an idle worker waits itself
+        self._keeper = _Keeper()  # a new one for each start
         self._requests: deque[Callable[[], object]] = deque()  # what a signal handler could not do itself
 
     def start(self) -> None:
@@ -100,7 +112,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
                     now = self._now()
                     if wait:
                         core.delay_one(envelope, now, now + wait)
-                        if now + wait < self._alarm_at:
+                        if now + wait < self._keeper.alarm_at:
                             self._wake()
                     else:
                         core.add_one(envelope, now)
@@ -199,30 +211,32 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
                 return
 
     def _set_alarm(self) -> None:
-        if self._core.next_due < min(self._alarm_at, self._dozer_at):
-            self._keeper_bell.ring()
+        keeper = self._keeper
+        if self._core.next_due < keeper.alarm_at and self._core.next_due < keeper.dozer_at:
+            keeper.bell.ring()
 
     def _rest(self, worker: _Worker) -> bool:
         # Why: where ticks come one after the other, it would cost more to have the keeper wake a worker for each.
         now, due, tick = self._now(), self._core.next_due, self._clock.tick
-        dozes = due < now + _SOON and self._dozer_at == inf and tick > 0 and not self._core.follows_wall
+        dozes = (
+            due < now + _SOON and self._keeper.dozer_at == inf and tick > 0 and not self._core.follows_wall
+        )
         if dozes:
-            self._dozer_at = due
+            self._keeper.dozer_at = due
             worker.dozes_until = max(due, now + tick)
         stays = super()._rest(worker)
         if dozes and not stays:
-            self._dozer_at = inf
+            self._keeper.dozer_at = inf
         return stays
 
     def _closed(self) -> None:
-        self._keeper_bell.ring()
+        self._keeper.bell.ring()
 
     def _hire(self) -> None:
-        self._dozer_at = inf  # who dozed when the queue stopped was sent home, but may not have woken yet
+        self._keeper = _Keeper()  # Why before the workers: one may lie down at once
         for _ in range(self._workers):
             self._hire_one()
-        self._keeper_bell = Bell()
-        self._start_thread("keeper", self._keep, self._keeper_bell)
+        self._start_thread("keeper", self._keep, self._keeper)
 
     def _hire_one(self) -> None:
         worker = _Worker()
@@ -257,7 +271,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
         if self._core.state not in (QueueState.RUNNING, QueueState.STOPPING):
             return False
         self._requests.append(request)
-        self._keeper_bell.ring()
+        self._keeper.bell.ring()
         return True
 
     def _parent_cancelled(self) -> None:
@@ -344,7 +358,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
             with self._lock:
                 if me.is_dismissed:
                     return False  # Why at once: the alarm may be another's by now, of the next start
-                me.dozes_until = self._dozer_at = inf
+                me.dozes_until = self._keeper.dozer_at = inf
                 if me in self._pool.idle:
                     self._pool.idle.remove(me)
                     return True
@@ -355,8 +369,8 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
     def _drive(self, run: Run, calls: Iterator[Call]) -> Judgement | None:
         """Make the calls of a run, and judge what came of it."""
         for function, args in calls:
-            if self._replace_stuck and args[0]._until < self._alarm_at:
-                self._keeper_bell.ring()
+            if self._replace_stuck and args[0]._until < self._keeper.alarm_at:
+                self._keeper.bell.ring()
             try:
                 run.answer = function(*args)
                 refuse_awaitable(run.answer)
@@ -364,24 +378,24 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
                 run.raised = error
         return self._judged(run, run.outcome)
 
-    def _keep(self, bell: Bell) -> None:
+    def _keep(self, me: _Keeper) -> None:
         """The keeper: wake a worker for what comes due, replace the stuck, and look again after a while."""
         while True:
             while self._requests:
                 self._requests.popleft()()
             with self._lock:
-                if self._keeper_bell is not bell or not self._pool.workers:
+                if self._keeper is not me or not self._pool.workers:
                     return
                 now = self._now()
-                self._alarm_at = -inf  # nobody needs to ring for what is seen to here
+                me.alarm_at = -inf  # nobody needs to ring for what is seen to here
                 next_limit = self._see_to(now)
                 next_due = self._core.next_due
                 # Why: busy workers see for themselves what comes due, and so does one that dozes.
-                if not self._pool.idle or next_due >= self._dozer_at:
+                if not self._pool.idle or next_due >= me.dozer_at:
                     next_due = inf
-                self._alarm_at = max(min(next_due, next_limit), now + self._clock.tick)
-            if self._clock.wait(bell, self._alarm_at, INSURANCE):
-                self._alarm_at = -inf
+                me.alarm_at = max(min(next_due, next_limit), now + self._clock.tick)
+            if self._clock.wait(me.bell, me.alarm_at, INSURANCE):
+                me.alarm_at = -inf
                 sleep(self._clock.tick)  # what rings or comes due meanwhile is seen to at one go
 
     def _look(self) -> None:
