@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 import threading
+from functools import partial
 from typing import Any
 
 import pytest
 
-from rate_envelope_queue import Context, Envelope, RateEnvelopeQueue, RateEnvelopeQueueError, retry_now
+from rate_envelope_queue import Context, Envelope, RateEnvelopeQueue, RateEnvelopeQueueError, every, retry_now
 
 LIMIT = 30
 
@@ -119,3 +120,32 @@ def test_starts_stops_and_terminates_at_random_do_not_deadlock(seed: int) -> Non
     assert queue.join(LIMIT)
     assert queue.stop(LIMIT)
     assert queue.occupied == 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_comes_due_is_run_at_once_between_starts_and_stops(seed: int) -> None:
+    """At once: long before the keeper's insurance against a lost wake-up."""
+    rng = random.Random(seed)
+    queue = RateEnvelopeQueue("q", workers=rng.randint(1, 4), stop_mode=rng.choice(("drain", "stop")))
+    queue.send(*(every(rng.choice((0.002, 0.004, 0.012)), _nothing) for _ in range(rng.randint(1, 3))))
+    for _ in range(25):
+        queue.start()
+        sent = [threading.Event() for _ in range(rng.randint(1, 12))]
+        for event in sent:
+            delay = rng.choice((0, 0, 0.0005, 0.002, 0.005, 0.008, 0.011, 0.02))
+            queue.send(Envelope(partial(_set, event)), delay=delay)
+            if rng.random() < 0.1:
+                queue.pause()
+                queue.resume()
+            if rng.random() < 0.5:
+                queue.submit(threading.Event().wait, rng.random() * 0.004)
+        assert all(event.wait(5) for event in sent), "it takes the insurance"
+        assert queue.stop(5)
+    queue.terminate()
+
+
+def _set(event: threading.Event, ctx: Context, envelope: Envelope[Any]) -> None:
+    event.set()
+
+
+def _nothing(ctx: Context, envelope: Envelope[Any]) -> None: ...

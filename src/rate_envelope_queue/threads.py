@@ -351,20 +351,27 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
         """Until it is woken to work (True) or sent home."""
         if me.dozes_until == inf:
             me.bell.wait()
-        else:
-            self._clock.wait(me.bell, me.dozes_until)
-            if self._lock.locked():
-                self._step_aside()
-            with self._lock:
-                if me.is_dismissed:
-                    return False  # Why at once: the alarm may be another's by now, of the next start
-                me.dozes_until = self._keeper.dozer_at = inf
-                if me in self._pool.idle:
-                    self._pool.idle.remove(me)
-                    return True
+        elif self._doze(me):
+            return True
         # Why without the lock: the worst that a race can do is wake one more.
         self._pool.is_waking = False
         return not me.is_dismissed
+
+    def _doze(self, me: _Worker) -> bool:
+        """Sleep until the next tick (True), or until it is woken or sent home before."""
+        rang = self._clock.wait(me.bell, me.dozes_until)
+        if self._lock.locked():
+            self._step_aside()
+        with self._lock:
+            me.dozes_until = inf
+            if not me.is_dismissed:  # else the alarm may be another's by now, of the next start
+                self._keeper.dozer_at = inf
+            if me in self._pool.idle:
+                self._pool.idle.remove(me)
+                return True
+            if not rang:
+                me.bell.wait()  # it rang meanwhile, and must not do so for the next sleep
+            return False
 
     def _drive(self, run: Run, calls: Iterator[Call]) -> Judgement | None:
         """Make the calls of a run, and judge what came of it."""
