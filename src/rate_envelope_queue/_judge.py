@@ -37,17 +37,18 @@ _ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)  # for schedules that do not ask
 class Judge:
     """Decides for one queue."""
 
-    __slots__ = ("_clock", "_limiter", "_mode", "_now", "_queue", "_ticked")
+    __slots__ = ("_clock", "_goes_on", "_limiter", "_mode", "_now", "_queue", "_ticked")
 
     def __init__(self, queue: str, clock: Clock, mode: Mode, limiter: Limiter | None) -> None:
         self._queue = queue
         self._clock = clock
         self._now = clock.now
         self._mode = mode
+        self._goes_on = mode is Mode.INTERVAL  # Why apart: to look a member of an Enum up takes long
         self._ticked = VERDICTS[Ending.SUCCESS, mode, None]
         self._limiter = limiter or MaxOf(ExponentialBackoff(1, 30), TokenBucket(5, burst=10))
         give_clock(self._limiter, clock)
-        if limiter is not None and mode is Mode.INTERVAL:
+        if limiter is not None and self._goes_on:
             log(logging.WARNING, queue, "limiter= delays nothing unless on_periodic_error='backoff'")
 
     def judge(self, run: Run, outcome: Outcome) -> Judgement | None:
@@ -58,7 +59,7 @@ class Judge:
         try:
             envelope = run.envelope
             schedule = (envelope._handling or PLAIN).schedule
-            if outcome is SUCCEEDED and schedule.__class__ is Every and self._mode is Mode.INTERVAL:
+            if outcome is SUCCEEDED and schedule.__class__ is Every and self._goes_on:
                 # The common case of a periodic one, by the shortest way: nothing to forget, and nothing to log.
                 tick, beat = schedule.next_due(self._now(), _ANY_TIME, run.beat)
                 if beat is not run.beat:

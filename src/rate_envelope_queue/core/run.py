@@ -137,7 +137,8 @@ class Outcome(NamedTuple):
         return (self.decision or drop()).choice
 
 
-SUCCEEDED = Outcome(Ending.SUCCESS)
+_SUCCESS = Ending.SUCCESS  # Why: to look a member of an Enum up takes long, and each run does it
+SUCCEEDED = Outcome(_SUCCESS)
 _STOPS = (Ending.STOP_ENVELOPE, Ending.STOP_TYPE)
 _FAILURES = (Ending.ERROR, Ending.PANIC)
 _NOTHING: Any = None  # Why Any: the driver puts something else there while `steps` is suspended
@@ -178,7 +179,7 @@ def steps(
         if run.raised is None:
             yield invoke, (run, envelope)
     error = run.raised
-    ending = Ending.SUCCESS if error is None else classify(error)
+    ending = _SUCCESS if error is None else classify(error)
     notes: tuple[Note, ...] = ()
     if invoke is not None and handling.after_hook is not None and (error is None or ending in _STOPS):
         run.raised = _NOTHING
@@ -190,7 +191,7 @@ def steps(
             else:
                 ending, error = meant, run.raised
     moment = now()
-    if ending is Ending.SUCCESS and (run._cancelled is not None or run._until <= moment):
+    if ending is _SUCCESS and (run._cancelled is not None or run._until <= moment):
         ending, error = Ending.ERROR, run.error  # too late or cancelled, though nothing was raised
     decision = None
     hook = handling.success_hook if error is None else handling.failure_hook if ending in _FAILURES else None
@@ -205,5 +206,5 @@ def steps(
             notes = (*notes, Note(f"{name} hook raised, which changes nothing", run.raised))
         elif ending is Ending.ERROR and isinstance(run.answer, Decision):
             decision = run.answer
-    plain = ending is Ending.SUCCESS and not notes
+    plain = ending is _SUCCESS and not notes
     run.outcome = SUCCEEDED if plain else Outcome(ending, error, decision, notes)
