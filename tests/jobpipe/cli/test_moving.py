@@ -73,7 +73,7 @@ def test_it_can_be_interrupted_and_says_how_far_it_got(many: int) -> None:
 
 
 def test_a_source_that_is_worked_on_is_refused(many: int, start: Start) -> None:
-    start("worker", "--store", OLD, "--lease", "1").line("working")
+    start("worker", "--store", OLD, "--lease", "6").line("working")
     refused = call_process("promote", OLD, NEW)
     assert refused.returncode == 1
     assert "is in use by the worker" in refused.stderr
