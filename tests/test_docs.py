@@ -137,7 +137,7 @@ def servers_of(page: Path, folder: Path) -> Iterator[dict[str, str]]:
         yield {"localhost:6379": f"127.0.0.1:{server.port}"}
 
 
-@pytest.mark.timeout(180)  # Why longer: a page starts a process for each command
+@pytest.mark.timeout(300)  # Why longer: a page starts a process for each command
 @pytest.mark.usefixtures("database")
 @pytest.mark.parametrize("page", SERVICE_PAGES, ids=name_of)
 def test_console_blocks_print_what_they_show(

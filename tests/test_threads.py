@@ -358,6 +358,7 @@ def test_a_keeper_of_before_a_stop_that_oversleeps_keeps_no_alarm_of_the_next_st
     queue = RateEnvelopeQueue("q", workers=1, clock=clock)
     queue.start()
     (first,) = (thread for thread in threading.enumerate() if thread.name == "q-keeper")
+    assert clock.waits.acquire(timeout=LIMIT)  # else it would see the stop before it falls asleep
     assert queue.stop(LIMIT)
     assert clock.held.wait(LIMIT)
     clock.role, clock.waits = None, threading.Semaphore(0)
