@@ -230,11 +230,28 @@ def test_without_replace_stuck_a_late_envelope_keeps_its_worker() -> None:
 # Wake-ups, references, names
 
 
+class _HoldingClock(SystemClock):
+    """The system's clock, on which the keeper, or a worker that waits for a tick itself, oversleeps until let go."""
+
+    def __init__(self, role: str | None = None) -> None:
+        self.role = role
+        self.held, self.let_go = threading.Event(), threading.Event()
+        self.waits = threading.Semaphore(0)
+
+    def wait(self, bell: Bell, until: float, at_most: float = inf, who: object = None) -> bool:
+        self.waits.release()
+        rang = super().wait(bell, until, at_most)
+        if self.role is not None and f"-{self.role}" in threading.current_thread().name:
+            self.held.set()
+            self.let_go.wait(LIMIT)
+        return rang
+
+
 def test_a_lost_wake_up_cannot_strand_work() -> None:
     """The insurance: the keeper looks by itself, though nobody rang."""
-    clock = ManualClock()
+    clock = _HoldingClock()
     with RateEnvelopeQueue("q", workers=1, clock=clock) as queue:
-        assert queue.join(LIMIT)
+        assert clock.waits.acquire(timeout=LIMIT)  # the keeper has looked, and sleeps
         while not queue._pool.idle:
             threading.Event().wait(0.001)
         queue._pool.is_waking = True  # as if a worker had been woken, and the ring had been lost
@@ -299,23 +316,6 @@ def test_a_queue_with_fast_ticks_stops_and_starts_at_once() -> None:
         assert queue.stop(5)
         assert queue.occupied == queue.stats().delayed == 1
     queue.terminate()
-
-
-class _HoldingClock(SystemClock):
-    """The system's clock, on which the keeper, or a worker that waits for a tick itself, oversleeps until let go."""
-
-    def __init__(self, role: str) -> None:
-        self.role: str | None = role
-        self.held, self.let_go = threading.Event(), threading.Event()
-        self.waits = threading.Semaphore(0)
-
-    def wait(self, bell: Bell, until: float, at_most: float = inf, who: object = None) -> bool:
-        self.waits.release()
-        rang = super().wait(bell, until, at_most)
-        if self.role is not None and f"-{self.role}" in threading.current_thread().name:
-            self.held.set()
-            self.let_go.wait(LIMIT)
-        return rang
 
 
 def test_a_worker_of_before_a_stop_that_oversleeps_keeps_no_alarm_of_the_next_start() -> None:
@@ -609,9 +609,9 @@ def test_an_interrupt_from_the_keyboard_in_send_leaves_no_lock_held() -> None:
         for round in range(60):
             queue = RateEnvelopeQueue("q", workers=1)
             queue.start()
-            signal.setitimer(signal.ITIMER_REAL, 0.0005 + round * 0.00003)
             signal.signal(signal.SIGALRM, signal.default_int_handler)
             try:
+                signal.setitimer(signal.ITIMER_REAL, 0.0005 + round * 0.00003)
                 while True:
                     queue.send(Envelope(work))
             except KeyboardInterrupt:
