@@ -39,6 +39,9 @@ from rate_envelope_queue.testing import ManualClock
 LIMIT = 20
 
 
+def noop(ctx: Context, envelope: Envelope[Any]) -> None: ...
+
+
 @pytest.fixture
 def queue() -> Iterator[RateEnvelopeQueue]:
     with RateEnvelopeQueue("q", workers=2) as queue:
@@ -369,6 +372,34 @@ def test_a_keeper_of_before_a_stop_that_oversleeps_keeps_no_alarm_of_the_next_st
     queue.send(Envelope(lambda ctx, envelope: ran.set()), delay=0.05)
     assert ran.wait(before_insurance)
     assert queue.stop(LIMIT)
+    queue.terminate()
+
+
+def test_a_worker_that_is_sent_home_while_it_waits_for_a_tick_takes_no_alarm_with_it() -> None:
+    """A drain that is paused sends home who sleeps; when it goes on, the others still see to what their rate holds up."""
+    before_insurance = 5
+    clock, began, go = _HoldingClock("worker"), threading.Event(), threading.Event()
+    slow: list[object] = []
+    queue = RateEnvelopeQueue("q", workers=2, clock=clock, rates={"slow": "20/s"})
+    queue.start()
+
+    def hold() -> None:
+        began.set()
+        go.wait(LIMIT)
+
+    queue.submit(hold)
+    assert began.wait(LIMIT)
+    queue.send(every(0.004, noop))
+    assert clock.held.wait(LIMIT)
+    clock.role = None
+    queue.pause()
+    queue.send(*(Envelope(lambda ctx, envelope: slow.append(envelope), type="slow") for _ in range(3)))
+    assert not queue.stop(0)
+    queue.resume()
+    go.set()
+    assert queue.stop(before_insurance)
+    clock.let_go.set()
+    assert len(slow) == 3
     queue.terminate()
 
 

@@ -45,20 +45,6 @@ _NEXT_TRY = 1.0
 """Seconds until a replacement is tried again that could not be hired."""
 
 
-class _Worker(Worker):
-    """A worker thread."""
-
-    __slots__ = ("bell", "dozes_until")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.bell = Bell()
-        self.dozes_until = inf  # when it looks by itself, while it is idle
-
-    def ring(self) -> None:
-        self.bell.ring()
-
-
 class _Keeper:
     """The alarm, from a start to its stop.
 
@@ -71,6 +57,27 @@ class _Keeper:
         self.bell = Bell()
         self.alarm_at = inf  # when the keeper looks by itself
         self.dozer_at = inf  # for which instant an idle worker waits itself
+
+
+class _Worker(Worker):
+    """A worker thread."""
+
+    __slots__ = ("bell", "dozes_until", "keeper")
+
+    def __init__(self, keeper: _Keeper) -> None:
+        super().__init__()
+        self.keeper = keeper
+        self.bell = Bell()
+        self.dozes_until = inf  # when it looks by itself, while it is idle
+
+    def ring(self) -> None:
+        self.awake()
+        self.bell.ring()
+
+    def awake(self) -> None:
+        """* It waits for no instant any more, so that somebody else has to."""
+        if self.dozes_until != inf:
+            self.dozes_until = self.keeper.dozer_at = inf
 
 
 class RateEnvelopeQueue(Driver[_Worker], Executor):
@@ -212,7 +219,8 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
 
     def _set_alarm(self) -> None:
         keeper = self._keeper
-        if self._core.next_due < keeper.alarm_at and self._core.next_due < keeper.dozer_at:
+        due = self._core.next_due
+        if self._pool.idle and due < keeper.alarm_at and due < keeper.dozer_at:
             keeper.bell.ring()
 
     def _rest(self, worker: _Worker) -> bool:
@@ -225,8 +233,8 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
             self._keeper.dozer_at = due
             worker.dozes_until = max(due, now + tick)
         stays = super()._rest(worker)
-        if dozes and not stays:
-            self._keeper.dozer_at = inf
+        if not stays:
+            worker.awake()
         return stays
 
     def _closed(self) -> None:
@@ -239,7 +247,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
         self._start_thread("keeper", self._keep, self._keeper)
 
     def _hire_one(self) -> None:
-        worker = _Worker()
+        worker = _Worker(self._keeper)
         self._start_thread(f"worker-{len(self._pool.workers) + 1}", self._work, worker)
         self._pool.workers.append(worker)  # it waits for the lock, which is held here
 
@@ -349,25 +357,24 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
 
     def _sleep(self, me: _Worker) -> bool:
         """Until it is woken to work (True) or sent home."""
-        if me.dozes_until == inf:
+        until = me.dozes_until
+        if until == inf:
             me.bell.wait()
-        elif self._doze(me):
+        elif self._doze(me, until):
             return True
         # Why without the lock: the worst that a race can do is wake one more.
         self._pool.is_waking = False
         return not me.is_dismissed
 
-    def _doze(self, me: _Worker) -> bool:
+    def _doze(self, me: _Worker, until: float) -> bool:
         """Sleep until the next tick (True), or until it is woken or sent home before."""
-        rang = self._clock.wait(me.bell, me.dozes_until)
+        rang = self._clock.wait(me.bell, until)
         if self._lock.locked():
             self._step_aside()
         with self._lock:
-            me.dozes_until = inf
-            if not me.is_dismissed:  # else the alarm may be another's by now, of the next start
-                self._keeper.dozer_at = inf
             if me in self._pool.idle:
                 self._pool.idle.remove(me)
+                me.awake()
                 return True
             if not rang:
                 me.bell.wait()  # it rang meanwhile, and must not do so for the next sleep
