@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import signal
 import threading
 import weakref
 from collections.abc import Callable, Coroutine
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -22,9 +24,11 @@ from rate_envelope_queue import (
     HookBudget,
     QueueNotRunningError,
     QueueState,
+    StopType,
     before_after_stamp,
     stamp,
 )
+from rate_envelope_queue.clock import Alarm, SystemClock
 from rate_envelope_queue.testing import AsyncManualClock, ManualClock
 
 LIMIT = 20
@@ -52,6 +56,21 @@ async def forever(ctx: Context, envelope: Envelope[Any]) -> None:
 
 
 async def noop(ctx: Context, envelope: Envelope[Any]) -> None: ...
+
+
+class _StandingClock(SystemClock):
+    """A clock that the test moves by hand, and that notes for when an alarm is ordered."""
+
+    def __init__(self) -> None:
+        self.instant = 0.0
+        self.ordered: list[float] = []
+
+    def now(self) -> float:
+        return self.instant
+
+    def call_at(self, loop: asyncio.AbstractEventLoop, when: float, callback: Callable[[], None]) -> Alarm:
+        self.ordered.append(when)
+        return loop.call_later(LIMIT, callback)
 
 
 def test_a_deadline_cancels_the_coroutine_for_real() -> None:
@@ -587,6 +606,165 @@ def test_inside_the_loop_a_parent_may_be_cancelled_from_another_thread() -> None
     run(main())
 
 
+def test_who_waits_for_room_before_the_start_is_told_that_another_thread_cancelled_the_parent() -> None:
+    async def main() -> None:
+        parent = Context()
+        queue = AsyncRateEnvelopeQueue("q", workers=1, capacity=1, parent=parent)
+        await queue.send(Envelope(noop))
+        threading.Timer(0.02, parent.cancel).start()
+        began_at = monotonic()
+        with pytest.raises(QueueNotRunningError):
+            await queue.send(Envelope(noop), block=True)
+        assert monotonic() - began_at < LIMIT / 2
+
+    run(main())
+
+
+def test_a_signal_handler_that_cancels_the_parent_wakes_the_loop() -> None:
+    async def main() -> None:
+        parent, before_insurance = Context(), 5
+        queue = AsyncRateEnvelopeQueue("q", workers=1, parent=parent)
+        await queue.start()
+        signal.signal(signal.SIGUSR1, lambda *_: parent.cancel())
+        threading.Timer(0.05, signal.pthread_kill, (threading.get_ident(), signal.SIGUSR1)).start()
+        ended = asyncio.gather(*queue._tasks)
+        async with asyncio.timeout(before_insurance):
+            await ended
+        assert queue.state is QueueState.STOPPED
+
+    before = signal.getsignal(signal.SIGUSR1)
+    try:
+        run(main())
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_a_cancellation_that_comes_as_the_run_ends_leaves_time_to_report_it() -> None:
+    async def main() -> None:
+        began, reported = asyncio.Event(), []
+        go = asyncio.get_running_loop().create_future()
+
+        async def work(ctx: Context, envelope: Envelope[Any]) -> None:
+            began.set()
+            await go
+
+        async def report(ctx: Context, envelope: Envelope[Any], error: BaseException) -> None:
+            await asyncio.sleep(0.001)
+            reported.append(error)
+
+        async with AsyncRateEnvelopeQueue("q", workers=1) as queue:
+            envelope = Envelope(work, failure_hook=report)
+            await queue.send(envelope)
+            await began.wait()
+            go.set_result(None)
+            assert queue.cancel(envelope)
+            assert await queue.join()
+        assert [str(error) for error in reported] == ["the envelope was cancelled"]
+
+    run(main())
+
+
+def test_a_deadline_is_kept_however_often_something_is_about_to_come_due() -> None:
+    async def main() -> None:
+        clock = _StandingClock()
+        queue = AsyncRateEnvelopeQueue("q", workers=1, clock=clock)
+        await queue.start()
+        await asyncio.sleep(0)
+        for _ in range(10):
+            await queue.send(Envelope(noop), delay=clock.tick / 2)
+            clock.instant += clock.tick / 4
+        assert len(clock.ordered) == 1, "the alarm was put off"
+        assert await queue.stop()
+
+    run(main())
+
+
+def test_an_envelope_whose_type_was_stopped_while_it_ran_is_let_go() -> None:
+    class Payload: ...
+
+    async def main() -> None:
+        began, go = asyncio.Event(), asyncio.Event()
+
+        async def tick(ctx: Context, envelope: Envelope[Any]) -> None:
+            began.set()
+            await go.wait()
+
+        async def stop_type(ctx: Context, envelope: Envelope[Any]) -> None:
+            raise StopType
+
+        async with AsyncRateEnvelopeQueue("q", workers=2) as queue:
+            payload = Payload()
+            reference = weakref.ref(payload)
+            await queue.send(Envelope(tick, type="t", interval=1, payload=payload))
+            del payload
+            await began.wait()
+            await queue.send(Envelope(stop_type, type="t"))
+            while not queue.blacklist:
+                await asyncio.sleep(0)
+            go.set()
+            assert await queue.join()
+            await asyncio.sleep(0)
+            gc.collect()
+            assert reference() is None
+
+    run(main())
+
+
+def test_stop_type_counts_also_when_the_future_was_cancelled() -> None:
+    async def main() -> None:
+        began = asyncio.Event()
+
+        async def work() -> None:
+            began.set()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                raise StopType from None
+
+        async with AsyncRateEnvelopeQueue("q", workers=1) as queue:
+            future = queue.submit(work)
+            await began.wait()
+            future.cancel()
+            assert await queue.join()
+            assert queue.stats().failed == 0
+
+    run(main())
+
+
+def test_a_submit_whose_loop_has_closed_does_not_keep_the_queue_from_ending() -> None:
+    queue = AsyncRateEnvelopeQueue("q", workers=1)
+
+    async def work() -> None: ...
+
+    async def first() -> None:
+        queue.submit(work)
+
+    async def second() -> None:
+        queue.submit(work)
+        assert len(await queue.terminate()) == 2
+
+    asyncio.run(first())
+    run(second())
+
+
+def test_a_worker_of_before_a_stop_that_is_cancelled_does_not_stop_the_next_start() -> None:
+    async def main() -> None:
+        queue = AsyncRateEnvelopeQueue("q", workers=1, waiting=False)
+        await queue.start()
+        await asyncio.sleep(0)
+        (first,) = queue._tasks
+        assert await queue.stop()
+        await queue.start()
+        first.cancel()
+        await asyncio.wait([first])
+        assert queue.state is QueueState.RUNNING
+        second = asyncio.gather(*queue._tasks)
+        assert await queue.stop()
+        await second
+
+    run(main())
+
+
 def test_a_loop_that_closes_while_a_run_is_being_broken_off_ends_the_workers() -> None:
     queue = AsyncRateEnvelopeQueue("q", workers=1)
 
@@ -626,6 +804,21 @@ def test_workers_that_are_cancelled_before_they_began_do_not_stay() -> None:
     asyncio.run(main())
     assert queue.state is QueueState.STOPPED
     assert not queue._pool.workers
+
+
+def test_workers_that_are_cancelled_before_they_began_leave_no_timer_behind() -> None:
+    async def main() -> None:
+        queue = AsyncRateEnvelopeQueue("q", workers=2)
+        await queue.start()
+        tasks = set(queue._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        await asyncio.sleep(0)
+        assert queue.state is QueueState.STOPPED
+        assert queue._insurance is None
+
+    run(main())
 
 
 def test_the_deadline_holds_though_a_hook_within_it_was_broken_off() -> None:

@@ -58,7 +58,11 @@ class TaskWorker(Worker):
         self.queue._in_loop(partial(self.break_off, run))
 
     def break_off(self, run: Run | None) -> None:
-        if self.run is run is not None and not self.is_interrupted:
+        if run is None or self.run is not run or self.is_interrupted:
+            return
+        if (
+            run.report is None or run.report.done
+        ):  # else it has ended meanwhile, and there is time to report it
             self.is_interrupted = True
             self.task.cancel()
 
@@ -120,7 +124,8 @@ class AsyncWork(Work):
         try:
             result = await self.call(*self.args, **self.kwargs)
         except (StopEnvelope, StopType) as stop:
-            self.future.set_exception(stop)
+            if not self.future.done():
+                self.future.set_exception(stop)
             raise
         # Of an error, and why it was broken off, the future is told by the failure hook.
         if not self.future.done():

@@ -261,9 +261,8 @@ class Driver(ABC, Generic[W]):
 
     def _dismiss(self) -> None:
         """* After there may be no more to do: send home who sleeps, if the queue stops."""
-        had_workers = bool(self._pool.workers)
         self._pool.dismiss()
-        if had_workers and not self._pool.workers:
+        if not self._pool.workers:
             self._closed()
 
     # Sending

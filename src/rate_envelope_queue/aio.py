@@ -166,6 +166,8 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
     ) -> bool:
         """Wait until the attempt succeeds; False when the timeout is over before."""
         until = inf if timeout is None else monotonic() + timeout
+        if not self._pool.workers:
+            self._loop = asyncio.get_running_loop()
         bell = asyncio.Event()
         sleeping = self._waiting_for(attempt, waiters, bell.set)
         try:
@@ -184,7 +186,6 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
         return True
 
     def _hire(self) -> None:
-        self._loop = asyncio.get_running_loop()
         self._tasks = set()
         for _ in range(self._workers):
             self._hire_one()
@@ -224,13 +225,12 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
         self._in_loop(super()._parent_cancelled)
 
     def _in_loop(self, callback: Callable[[], None]) -> None:
-        """Have the queue's loop call back, or call at once where it has none."""
-        if not self._pool.workers:
-            callback()
-        elif asyncio._get_running_loop() is self._loop:
-            self._loop.call_soon(callback)
-        else:
+        """Have the queue's loop call back, or call at once where nobody is on one."""
+        if self._pool.workers or self._waiters.senders:
+            # Why also within the loop: a signal handler may have broken into its sleep, which then goes on.
             self._loop.call_soon_threadsafe(callback)
+        else:
+            callback()
 
     # Alarms
 
@@ -240,9 +240,12 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
     def _arm(self, when: float) -> None:
         """See to it that the alarm rings by then."""
         if when < self._alarm_at:
+            at = max(when, self._now() + self._clock.tick)
+            if at >= self._alarm_at:
+                return  # it rings soon enough, and must not be put off again and again
             if self._alarm is not None:
                 self._alarm.cancel()
-            self._alarm_at = max(when, self._now() + self._clock.tick)
+            self._alarm_at = at
             self._alarm = cast("LoopClock", self._clock).call_at(self._loop, self._alarm_at, self._look)
 
     def _next_alarm_at(self) -> float:
@@ -302,6 +305,8 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
                 ring_all(self._changed())
             if run is None:
                 envelope = handling = None  # Why: who sleeps must not keep the last one alive
+                if core.leavers:
+                    self._let_go()
                 if stays and await self._sleep(me):
                     turn = _TURN
                     continue
@@ -333,7 +338,8 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
             await me.bell
         except asyncio.CancelledError:
             self._pool.is_waking = False
-            self._lose(me)
+            if not me.is_dismissed:  # else the queue may be in its next start by now
+                self._lose(me)
             return me in self._pool.workers
         self._pool.is_waking = False
         return not me.is_dismissed

@@ -117,8 +117,11 @@ def abandon(envelope: Envelope[Any]) -> None:
     if not isinstance(work, Work):
         return
     future = work.future
-    if not future.done() and not future.cancel():
-        future.set_exception(Cancelled("the call was given up"))  # it runs, or waits to run again
+    try:
+        if not future.done() and not future.cancel():
+            future.set_exception(Cancelled("the call was given up"))  # it runs, or waits to run again
+    except RuntimeError:
+        pass  # it is done, but its loop is closed: there is nobody left to tell
     if isinstance(future, Future) and future._state == "CANCELLED":
         future.set_running_or_notify_cancel()  # tells who waits for it
 
