@@ -23,6 +23,7 @@ from rate_envelope_queue import (
     CapacityExceededError,
     Context,
     Envelope,
+    HookBudget,
     QueueState,
     QueueTerminatedError,
     RateEnvelopeQueue,
@@ -403,6 +404,54 @@ def test_a_worker_that_is_sent_home_while_it_waits_for_a_tick_takes_no_alarm_wit
     queue.terminate()
 
 
+class _SlowKeeperClock(SystemClock):
+    """The system's clock, on which the keeper is held up between its look at the workers and its sleep."""
+
+    def __init__(self) -> None:
+        self.guard: threading.Lock | None = None  # which the keeper holds meanwhile
+        self.held, self.let_go = threading.Event(), threading.Event()
+
+    @property
+    def tick(self) -> float:  # type: ignore[override]
+        if self.guard is not None and self.guard.locked():
+            self.held.set()
+            self.let_go.wait(LIMIT)
+        return 0.001
+
+
+def test_a_hook_that_begins_while_the_keeper_looks_is_replaced_in_time() -> None:
+    before_insurance = 5
+    clock, began, go = _SlowKeeperClock(), threading.Event(), threading.Event()
+    reports, release = threading.Event(), threading.Event()
+
+    def work(ctx: Context, envelope: Envelope[Any]) -> None:
+        began.set()
+        go.wait(LIMIT)
+
+    def report(ctx: Context, envelope: Envelope[Any]) -> None:
+        reports.set()
+        release.wait(LIMIT)
+
+    queue = RateEnvelopeQueue(
+        "q", workers=1, clock=clock, replace_stuck=True, hook_budget=HookBudget(floor=0.02)
+    )
+    queue.start()
+    queue.send(Envelope(work, success_hook=report))
+    assert began.wait(LIMIT)
+    clock.guard = queue._lock
+    queue._keeper.bell.ring()
+    assert clock.held.wait(LIMIT)
+    go.set()
+    assert reports.wait(LIMIT)
+    clock.let_go.set()
+    try:
+        assert queue.submit(int).result(before_insurance) == 0
+    finally:
+        release.set()
+        assert queue.stop(LIMIT)
+        queue.terminate()
+
+
 def test_what_has_come_due_while_the_keeper_oversleeps_is_run_by_a_stop() -> None:
     before_insurance = 5
     clock, ran = _HoldingClock("keeper"), threading.Event()
@@ -429,6 +478,24 @@ def test_an_envelope_that_has_run_can_be_collected(queue: RateEnvelopeQueue) -> 
         threading.Event().wait(0.001)
     gc.collect()
     assert reference() is None
+
+
+def test_what_an_envelope_returned_can_be_collected(queue: RateEnvelopeQueue) -> None:
+    class Answer: ...
+
+    references: list[weakref.ref[Answer]] = []
+
+    def work(ctx: Context, envelope: Envelope[Any]) -> Answer:
+        answer = Answer()
+        references.append(weakref.ref(answer))
+        return answer
+
+    queue.send(Envelope(work))
+    assert queue.join(LIMIT)
+    while len(queue._pool.idle) < 2:
+        threading.Event().wait(0.001)
+    gc.collect()
+    assert references[0]() is None
 
 
 def test_a_failed_envelope_can_be_collected(

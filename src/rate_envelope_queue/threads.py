@@ -282,6 +282,14 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
         self._keeper.bell.ring()
         return True
 
+    def _do_requests(self) -> None:
+        while True:
+            try:
+                request = self._requests.popleft()
+            except IndexError:
+                return  # Why not asked before: the keeper of before a stop may be about, too
+            request()
+
     def _parent_cancelled(self) -> None:
         if not self._breaks_into_itself():
             super()._parent_cancelled()
@@ -326,7 +334,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
                     self._let_go()
                 ring_all(rings)
             if run is None:
-                envelope = handling = None  # Why: who sleeps must not keep the last one alive
+                envelope = handling = answer = None  # Why: who sleeps must not keep the last one alive
                 if is_fresh and stays:
                     is_fresh = False
                     sleep(0)
@@ -395,13 +403,12 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
     def _keep(self, me: _Keeper) -> None:
         """The keeper: wake a worker for what comes due, replace the stuck, and look again after a while."""
         while True:
-            while self._requests:
-                self._requests.popleft()()
+            self._do_requests()
             with self._lock:
                 if self._keeper is not me or not self._pool.workers:
                     return
                 now = self._now()
-                me.alarm_at = -inf  # nobody needs to ring for what is seen to here
+                me.alarm_at = inf  # Why before it looks: a hook begins without the lock, and has to ring if it was not seen
                 next_limit = self._see_to(now)
                 next_due = self._core.next_due
                 # Why: busy workers see for themselves what comes due, and so does one that dozes.
@@ -421,7 +428,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
         self._follow_wall(now)
         self._core.promote(now)
         self._pool.is_waking = False  # the insurance: if a wake-up was lost, this is another
-        self._wake()
+        self._pool.wake(now)
         return self._replace_the_stuck(now) if self._replace_stuck else inf
 
     def _next_alarm_at(self) -> float:
