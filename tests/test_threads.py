@@ -452,6 +452,28 @@ def test_a_hook_that_begins_while_the_keeper_looks_is_replaced_in_time() -> None
         queue.terminate()
 
 
+def test_a_stop_ends_with_a_stuck_worker_though_there_is_work_again() -> None:
+    """A drain that is paused sends home who sleeps; if it goes on when only the stuck are left, what is ready waits."""
+    release, ran = threading.Event(), threading.Event()
+    queue = RateEnvelopeQueue("q", workers=1, replace_stuck=True)
+    queue.start()
+    queue.send(Envelope(lambda ctx, envelope: release.wait(LIMIT), deadline=0.01))
+    while not queue.stats().stuck or not queue._pool.idle:
+        threading.Event().wait(0.001)
+    queue.pause()
+    queue.send(Envelope(lambda ctx, envelope: ran.set()))
+    assert not queue.stop(0)
+    queue.resume()
+    release.set()
+    assert queue.stop(LIMIT)
+    assert queue.state is QueueState.STOPPED
+    assert not ran.is_set()
+    queue.start()
+    assert ran.wait(LIMIT)
+    assert queue.stop(LIMIT)
+    queue.terminate()
+
+
 def test_what_has_come_due_while_the_keeper_oversleeps_is_run_by_a_stop() -> None:
     before_insurance = 5
     clock, ran = _HoldingClock("keeper"), threading.Event()

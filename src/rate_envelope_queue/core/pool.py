@@ -73,8 +73,8 @@ class Pool(Generic[W]):
                 worker.is_dismissed = True
                 worker.ring()
             self.idle.clear()
-            if not self.workers:
-                self._queue.apply(Event.ENDED)
+        if not self.workers:  # Why whatever there is to do: the last one may be stuck, and takes nothing more
+            self._queue.apply(Event.ENDED)
 
     def _is_over(self) -> bool:
         return self._queue.state is not QueueState.RUNNING and not self._queue.has_work
