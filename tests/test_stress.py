@@ -1,7 +1,8 @@
-"""Many threads at once: nothing is lost, nothing runs twice, and the accounts are exact at the end."""
+"""Many threads or tasks at once: nothing is lost, nothing runs twice, and the accounts are exact at the end."""
 
 from __future__ import annotations
 
+import asyncio
 import random
 import threading
 from functools import partial
@@ -9,7 +10,17 @@ from typing import Any
 
 import pytest
 
-from rate_envelope_queue import Context, Envelope, RateEnvelopeQueue, RateEnvelopeQueueError, every, retry_now
+from rate_envelope_queue import (
+    AsyncRateEnvelopeQueue,
+    Context,
+    Envelope,
+    QueueNotRunningError,
+    RateEnvelopeQueue,
+    RateEnvelopeQueueError,
+    RateLimited,
+    every,
+    retry_now,
+)
 
 LIMIT = 30
 
@@ -142,6 +153,93 @@ def test_whatever_comes_due_is_run_at_once_between_starts_and_stops(seed: int) -
         assert all(event.wait(5) for event in sent), "it takes the insurance"
         assert queue.stop(5)
     queue.terminate()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_drains_that_are_paused_and_go_on_end_at_once_whatever_the_limits(seed: int) -> None:
+    rng, work = random.Random(seed), _Limited(random.Random(seed))
+    queue = RateEnvelopeQueue("q", workers=rng.randint(2, 4), replace_stuck=True, **_LIMITS)
+    queue.send(every(rng.choice((0.002, 0.004, 0.012)), _nothing))
+    for _ in range(15):
+        queue.start()
+        queue.send(*work.envelopes(rng), delay=rng.choice((0, 0.0005, 0.005)))
+        queue.submit(threading.Event().wait, rng.random() * 0.004)
+        queue.send(*work.envelopes(rng))
+        if rng.random() < 0.7:
+            queue.pause()
+        queue.stop(0)
+        queue.resume()
+        assert queue.stop(5), "it takes the insurance"
+    queue.start()
+    assert queue.stop(5, keep_waiting=False)
+    assert queue.stats().occupied == 0
+    assert work.most == 1
+    queue.terminate()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_asyncio_queue_ends_at_once_whatever_is_sent_cancelled_and_limited(seed: int) -> None:
+    async def main() -> None:
+        rng, work = random.Random(seed), _Limited(random.Random(seed))
+        queue = AsyncRateEnvelopeQueue("q", workers=rng.randint(2, 4), replace_stuck=True, **_LIMITS)
+        await queue.send(every(rng.choice((0.002, 0.004, 0.012)), _nothing))
+
+        async def act(rng: random.Random) -> None:
+            for _ in range(15):
+                await queue.start()
+                envelopes = work.envelopes(rng)
+                try:
+                    await queue.send(*envelopes, delay=rng.choice((0, 0.0005, 0.005)))
+                    future = queue.submit(asyncio.sleep, rng.random() * 0.004)
+                    await asyncio.sleep(rng.random() * 0.002)
+                    future.cancel()
+                except QueueNotRunningError:
+                    pass  # another has stopped it
+                queue.cancel(rng.choice(envelopes))
+                if rng.random() < 0.7:
+                    queue.pause()
+                await queue.stop(0)
+                queue.resume()
+                assert await queue.stop(5), "it takes the insurance"
+
+        async with asyncio.timeout(LIMIT), asyncio.TaskGroup() as group:
+            for number in range(3):
+                group.create_task(act(random.Random(seed * 10 + number)))
+        await queue.start()
+        assert await queue.stop(5, keep_waiting=False)
+        assert queue.stats().occupied == 0
+        assert work.most == 1
+        await queue.terminate()
+
+    asyncio.run(main())
+
+
+_LIMITS: dict[str, Any] = {"rates": {"paced": "2000/s"}, "concurrency": {"single": 1}}
+
+
+class _Limited:
+    """Work of several types that is limited now and then; counts how many of the single ones run at once."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self._guard = threading.Lock()
+        self._running = self.most = 0
+
+    def __call__(self, ctx: Context, envelope: Envelope[Any]) -> None:
+        if envelope.type != "single":
+            if self._rng.random() < 0.2:
+                raise RateLimited(self._rng.choice((0.001, 0.005)))
+            return
+        with self._guard:
+            self._running += 1
+            self.most = max(self.most, self._running)
+        threading.Event().wait(0.001)
+        with self._guard:
+            self._running -= 1
+
+    def envelopes(self, rng: random.Random) -> list[Envelope[Any]]:
+        types = ("", "paced", "paced", "single")
+        return [Envelope(self, type=rng.choice(types), deadline=rng.choice((0, 0.0005))) for _ in range(4)]
 
 
 def _set(event: threading.Event, ctx: Context, envelope: Envelope[Any]) -> None:
