@@ -163,10 +163,11 @@ def test_drains_that_are_paused_and_go_on_end_at_once_whatever_the_limits(seed: 
     for _ in range(15):
         queue.start()
         queue.send(*work.envelopes(rng), delay=rng.choice((0, 0.0005, 0.005)))
-        queue.submit(threading.Event().wait, rng.random() * 0.004)
-        queue.send(*work.envelopes(rng))
+        queue.submit(threading.Event().wait, 0.002 + rng.random() * 0.006)
+        threading.Event().wait(rng.random() * 0.006)
         if rng.random() < 0.7:
             queue.pause()
+        queue.send(*work.envelopes(rng))
         queue.stop(0)
         queue.resume()
         assert queue.stop(5), "it takes the insurance"
@@ -214,7 +215,7 @@ def test_the_asyncio_queue_ends_at_once_whatever_is_sent_cancelled_and_limited(s
     asyncio.run(main())
 
 
-_LIMITS: dict[str, Any] = {"rates": {"paced": "2000/s"}, "concurrency": {"single": 1}}
+_LIMITS: dict[str, Any] = {"rates": {"paced": "500/s"}, "concurrency": {"single": 1}}
 
 
 class _Limited:
