@@ -60,9 +60,7 @@ class TaskWorker(Worker):
     def break_off(self, run: Run | None) -> None:
         if run is None or self.run is not run or self.is_interrupted:
             return
-        if (
-            run.report is None or run.report.done
-        ):  # else it has ended meanwhile, and there is time to report it
+        if run.report is None or run.report.done:  # else it has ended, and there is time to report it
             self.is_interrupted = True
             self.task.cancel()
 
