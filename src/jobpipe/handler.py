@@ -20,11 +20,12 @@ from rate_envelope_queue import Rate
 
 from . import payload as json
 from .backoff import Backoff
+from .complaint import complaint
 from .errors import BadInputError
 from .ids import check_name
 from .job import DEFAULT_QUEUE, DEFAULT_RETRIES
 from .limits import key_of, limit_of
-from .request import JobOptions, JobRequest, complaint, read
+from .request import JobOptions, JobRequest, read
 from .stores.limits import Limit
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class JobType(Generic[P, R]):
             argument = self._decode(raw)
         except msgspec.ValidationError as error:
             # Why without the value: the error is logged too, and payloads may hold secrets.
-            raise complaint(error, None, "payload.", is_private=True) from None
+            raise complaint(error, None, self._model, "payload.", is_private=True) from None
         except msgspec.DecodeError as error:
             raise BadInputError("payload", f"in the store is not JSON: {error}") from None
         if self._check is not None:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from math import isfinite
@@ -15,9 +14,10 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import asdict
 
+from .complaint import complaint
 from .errors import BadInputError
 from .ids import LONGEST_ID, LONGEST_NAME
-from .job import DEFAULT_TYPE, JobStatus, instant
+from .job import DEFAULT_TYPE, instant
 
 _ALLOWED = "^[A-Za-z0-9][A-Za-z0-9._:@-]*$"
 LONGEST_DELAY = 10 * 366 * 86_400.0
@@ -106,52 +106,8 @@ def convert(value: Any, type: Any, where: str = "") -> Any:
     try:
         return msgspec.convert(value, type)
     except msgspec.ValidationError as error:
-        raise complaint(error, value, where) from None
+        raise complaint(error, value, type, where) from None
     except UnicodeEncodeError as error:  # Why not before: msgspec looks at keys only where it compares them
         raise BadInputError(
             f"{where}{error.object[:40]!a}", "holds a lone surrogate, which is no character"
         ) from None
-
-
-_PATH = re.compile(r"^(?P<problem>.*?)(?: - at `(?P<key>key in )?\$(?P<path>.*)`)?$", re.DOTALL)
-_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
-_QUOTED = re.compile(r"(?<=value ).*", re.DOTALL)
-"""The value in what is said of enumerations and tags."""
-_MISSING = re.compile(r"Object missing required field `(.*)`", re.DOTALL)
-
-
-def complaint(
-    error: msgspec.ValidationError, value: Any, where: str = "", *, is_private: bool = False
-) -> BadInputError:
-    """What msgspec found, with the field in front and the value behind, unless that is nobody else's business."""
-    match = _PATH.match(str(error))
-    problem, path = (match["problem"], match["path"] or "") if match else (str(error), "")
-    field = (where + path.lstrip(".")).rstrip(".")
-    for pattern, words in ((_UNKNOWN, "is not a field that is known here"), (_MISSING, "is required")):
-        named = pattern.fullmatch(problem)
-        if named:
-            return BadInputError(".".join(filter(None, [field, named[1][:100] or "''"])), words)
-    problem = problem[:1].lower() + problem[1:]
-    if is_private:
-        return BadInputError(field or "the body", f"is wrong: {_QUOTED.sub('(not shown)', problem)}")
-    if "matching regex" in problem:
-        problem = (
-            "must consist of A-Z a-z 0-9 . _ : @ -, beginning with a letter or digit, "
-            f"got {_shown(value, path)}"
-        )
-    elif problem.startswith("invalid enum") and field.endswith("status"):
-        problem = f"must be one of {', '.join(JobStatus)}, got {_shown(value, path)}"
-    elif "got" not in problem and "invalid enum" not in problem:
-        problem += f", got {_shown(value, path)}"
-    return BadInputError(field or "the body", f"is wrong: {problem}" if "must" not in problem else problem)
-
-
-def _shown(value: Any, path: str) -> str:
-    for step in re.findall(r"\.([^.\[]+)|\[(\d+)\]", path):
-        name, index = step
-        try:
-            value = value[int(index)] if index else value[name]
-        except (KeyError, IndexError, TypeError):
-            return "something else"
-    shown = repr(value)
-    return shown if len(shown) <= 60 else f"{shown[:60]}…"

@@ -25,7 +25,7 @@ OUTER = ("web", "cli")
 OF_OUTER = {"httptools", "prometheus_client", "rich", "starlette", "typer", "uvicorn", "uvloop"}
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "marks"}),
-    frozenset({"backoff", "ids", "job", "meters", "payload", "settings", "targets", "url"}),
+    frozenset({"backoff", "complaint", "ids", "job", "meters", "payload", "settings", "targets", "url"}),
     frozenset({"stores"}),
     frozenset(
         {

@@ -9,9 +9,10 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ..app import LONGEST_WAIT, MOST_AT_ONCE
+from ..complaint import complaint
 from ..errors import BadInputError
 from ..job import JobStatus
-from ..request import Name, complaint
+from ..request import Name
 
 Q = TypeVar("Q")
 _MOST_FIELDS = 20
@@ -58,4 +59,4 @@ def read_query(raw: bytes, type: type[Q]) -> Q:
         # Why not strict: all that a URL holds is text, also numbers.
         return msgspec.convert(values, type, strict=False)
     except msgspec.ValidationError as error:
-        raise complaint(error, values) from None
+        raise complaint(error, values, type) from None
