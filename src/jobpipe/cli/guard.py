@@ -14,6 +14,7 @@ import typer
 
 from ..errors import BadInputError, JobpipeError, SettingsError
 from ..logs import escape
+from .spelling import as_given, as_typed
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -30,8 +31,10 @@ def guarded(command: Callable[P, R]) -> Callable[P, R]:
             raise
         except KeyboardInterrupt:
             raise fail("interrupted", 130) from None
-        except (SettingsError, BadInputError) as error:
-            raise fail(str(error), 2) from None
+        except BadInputError as error:
+            raise fail(as_typed(error, command), 2) from None
+        except SettingsError as error:
+            raise fail(as_given(error, kwargs), 2) from None
         except JobpipeError as error:
             raise fail(str(error)) from None
         except Exception as error:

@@ -77,7 +77,7 @@ class Target(ABC):
     def jobs(self, *, limit: int, **filters: str | None) -> list[Job]:
         """The newest jobs, as many as wanted, without payload and result."""
         if limit < 1:
-            raise BadInputError("limit", f"must be at least 1, got {limit}")
+            raise BadInputError("limit", f"must be a whole number, 1 or more, got {limit}")
         found: list[Job] = []
         cursor = None
         while True:

@@ -102,7 +102,7 @@ def test_a_full_queue_of_a_service_takes_what_it_has_room_for(start: Start) -> N
         (["echo", "--wait", "--timeout", "-3"], "--timeout must be 0 or more seconds, got -3"),
         (["echo", "--timeout", "3"], "--timeout is for --wait"),
         (["--file", "missing.jsonl"], "--file cannot be read: No such file"),
-        (["--file", "-", "--priority", "5000"], "priority "),
+        (["--file", "-", "--priority", "5000"], "--priority "),
         (["echo", "--url", "http://localhost:1", "--queue-size", "0"], "--queue-size is for a store"),
     ],
 )

@@ -139,10 +139,10 @@ def test_control_characters_of_others_do_not_reach_the_terminal(folder: Path) ->
 
 def test_a_payload_that_no_store_can_keep_is_refused_before_it_is_sent(there: list[str]) -> None:
     assert call("enqueue", "echo", r'"\u0000"', *there, code=2).startswith(
-        "error: payload holds the character NUL"
+        "error: PAYLOAD holds the character NUL"
     )
     assert call("enqueue", "echo", r'"\ud800"', *there, code=2).startswith(
-        "error: payload holds a lone surrogate"
+        "error: PAYLOAD holds a lone surrogate"
     )
 
 
@@ -206,3 +206,56 @@ def test_every_command_speaks_json(arguments: list[str]) -> None:
     call("schedules", "put", "s", "--type", "echo", "--every", "60")
     found = call_json(*arguments)
     assert isinstance(found, list if arguments in (["jobs"], ["schedules"], ["cancel", "a"]) else dict)
+
+
+SPELT: list[tuple[list[str], str]] = [
+    (
+        ["enqueue", "echo", "--run-at", "noon"],
+        "--run-at must be a time, such as 2030-01-31T12:00:00Z, got 'noon'",
+    ),
+    (
+        ["enqueue", "echo", "--max-retries", "101"],
+        "--max-retries must be a whole number, 100 or less, got 101",
+    ),
+    (["enqueue", "echo", "--delay=-1"], "--delay must be a number of seconds, 0 or more, got -1.0"),
+    (
+        ["enqueue", "echo", "--delay", "1", "--run-at", "2030-01-31T12:00:00Z"],
+        "--delay and --run-at exclude each other: give one of them",
+    ),
+    (
+        ["enqueue", "a b"],
+        "TYPE must consist of A-Z a-z 0-9 . _ : @ -, beginning with a letter or digit, got 'a b'",
+    ),
+    (["enqueue", "sleep", '"long"'], "PAYLOAD must be a number, got a string"),
+    (["jobs", "--limit", "0"], "--limit must be a whole number, 1 or more, got 0"),
+    (
+        ["jobs", "--status", "odd"],
+        "--status must be one of scheduled, queued, running, done, failed, cancelled, got 'odd'",
+    ),
+    (["pause", "a b"], "QUEUE must be 1 to 100 characters of "),
+    (["schedules", "put", "a b", "--type", "echo", "--every", "60"], "NAME must be 1 to 100 characters of "),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), SPELT, ids=ascii)
+def test_what_is_wrong_is_named_as_it_was_typed(there: list[str], arguments: list[str], said: str) -> None:
+    """Whether the store or a service says so."""
+    told = call(*arguments, *there, code=2)
+    assert told.startswith(f"error: {said}"), told
+
+
+def test_a_wrong_option_for_the_lines_of_a_file_is_named_as_it_was_typed_and_a_field_as_it_stands_there(
+    there: list[str], folder: Path
+) -> None:
+    (folder / "jobs.jsonl").write_text('{"max_retries": 101}\n')
+    told = call("enqueue", "--file", "jobs.jsonl", "--max-retries", "-1", *there, code=2)
+    assert told == "error: --max-retries must be a whole number, 0 or more, got -1\n"
+    told = call("enqueue", "--file", "jobs.jsonl", *there, code=2)
+    assert "error: jobs.jsonl:1: max_retries must be a whole number, 100 or less, got 101" in told
+
+
+def test_a_store_is_named_as_it_was_given(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert call("jobs", "--store", "foo://x", code=2).startswith("error: --store must begin with")
+    assert call("check", "--store", "memory://", code=2).startswith("error: --store must be")
+    monkeypatch.setenv("JOBPIPE_STORE", "foo://x")
+    assert call("jobs", code=2).startswith("error: JOBPIPE_STORE must begin with")

@@ -43,7 +43,7 @@ def test_nobody_is_asked_about_nothing(jobs: list[str]) -> None:
     for arguments in (["--queue", "empty"], ["--status", "done"], ["--type", "nosuch"]):
         assert call("cancel", *arguments, *jobs) == "0 jobs\n"
         assert call_json("retry", *arguments, *jobs) == {"count": 0}
-    assert call("cancel", "--status", "lost", *jobs, code=2).startswith("error: status ")
+    assert call("cancel", "--status", "lost", *jobs, code=2).startswith("error: --status ")
 
 
 def test_the_question_tells_how_many_jobs_it_is_about(jobs: list[str]) -> None:
