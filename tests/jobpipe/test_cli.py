@@ -102,6 +102,15 @@ def test_the_version_is_shown() -> None:
     assert call("--version").startswith("jobpipe ")
 
 
+@pytest.mark.parametrize("command", [[], ["schedules"]], ids=["jobpipe", "schedules"])
+def test_the_list_of_commands_is_whole_in_80_columns(command: list[str]) -> None:
+    """What a command does is said in one short sentence: click cuts longer ones."""
+    shown = CliRunner().invoke(app, [*command, "--help"], env={"COLUMNS": "80"}).stdout
+    commands = shown.partition("Commands:")[2].splitlines()
+    assert len(commands) > 5
+    assert not [line for line in commands if line.endswith(("...", "…"))]
+
+
 def test_serve_has_a_flag_for_every_setting_and_worker_for_all_but_the_web() -> None:
     serve, worker = call("serve", "--help"), call("worker", "--help")
     for each in fields(Settings):

@@ -26,7 +26,7 @@ def promote(
     ],
     json: Json = False,
 ) -> None:
-    """Move unfinished jobs and schedules from one stopped store to another; ids and attempts are kept.
+    """Move unfinished jobs and schedules to another store. Ids and attempts are kept.
 
     They are gone from the source when it ends, and counted. Interrupted, it can be run again. Finished jobs stay.
     """

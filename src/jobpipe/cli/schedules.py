@@ -141,7 +141,7 @@ def run(*, name: Name, json: Json = False, flags: Mapping[str, Any]) -> None:
 @guarded
 @with_target
 def pause(*, name: Name, json: Json = False, flags: Mapping[str, Any]) -> None:
-    """Let no tick of a schedule fire, until it is resumed, also over restarts. It can still be run by hand."""
+    """Let no tick of a schedule fire until it is resumed. That outlasts restarts; it can still be run by hand."""
     _hold("pause", name, json, flags)
 
 
@@ -149,7 +149,7 @@ def pause(*, name: Name, json: Json = False, flags: Mapping[str, Any]) -> None:
 @guarded
 @with_target
 def resume(*, name: Name, json: Json = False, flags: Mapping[str, Any]) -> None:
-    """Let a paused schedule go on, with its next tick from now: what passed meanwhile was not missed."""
+    """Let a paused schedule go on with its next tick from now. What passed meanwhile was not missed."""
     _hold("resume", name, json, flags)
 
 

@@ -30,6 +30,10 @@ _COLOURS = {
     "failed": "red",
     "cancelled": "magenta",
 }
+_MISSED = {
+    "one": "what falls due while no jobpipe is running is made up for by one job",
+    "none": "what falls due while no jobpipe is running is left out",
+}
 _LONGEST = 2_000
 """Characters of a payload, result or traceback that people are shown."""
 
@@ -142,7 +146,7 @@ def print_schedule(schedule: ScheduleInfo) -> None:
             ("queue", _text(schedule.queue)),
             ("payload", _text(_dump(schedule.payload))),
             ("timing", _text(_timing(schedule))),
-            ("missed", f"{schedule.missed} of the ticks that nobody was there for"),
+            ("missed", _MISSED[schedule.missed]),
             ("last run", last),
             ("next", "none while it is paused" if schedule.paused else ticks[0]),
             *(("", tick) for tick in ticks[1:]),

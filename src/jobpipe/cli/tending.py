@@ -34,7 +34,10 @@ def migrate(*, json: Json = False, flags: Mapping[str, Any]) -> None:
 @guarded
 @with_target
 def check(*, json: Json = False, flags: Mapping[str, Any]) -> None:
-    """Say how well the store keeps the promises, or whether a service takes jobs; code 1 if it cannot."""
+    """Say how safe jobs are in the store, or if a service takes any.
+
+    Code 1 if the store cannot be used, or the service takes none.
+    """
     from .tables import print_json
     from .target import open_target
 

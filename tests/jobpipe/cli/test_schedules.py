@@ -45,6 +45,14 @@ def test_people_see_the_next_ticks_with_words(there: list[str]) -> None:
     assert " in 59 min" in call("schedules", *there) or " in 60 min" in call("schedules", *there)
 
 
+def test_people_are_told_what_becomes_of_what_was_missed(there: list[str]) -> None:
+    put = ("schedules", "put", "tidy", "--type", "echo", "--every", "3600", *there)
+    call(*put)
+    due = "missed   what falls due while no jobpipe is running is "
+    assert f"{due}made up for by one job\n" in call("schedules", "show", "tidy", *there)
+    assert f"{due}left out\n" in call(*put, "--missed", "none")
+
+
 def test_a_schedule_is_paused_and_goes_on(there: list[str]) -> None:
     made = call_json("schedules", "put", "tidy", "--type", "echo", "--every", "3600", *there)
     paused = {**made, "paused": True, "next_at": []}

@@ -35,7 +35,7 @@ def top(
     json: Json = False,
     flags: Mapping[str, Any],
 ) -> None:
-    """Watch a running service: queues, rates, running jobs, workers and failures, live.
+    """Watch a running service: its queues, jobs and workers, live.
 
     Keys pause and resume queues, cancel and retry jobs, and filter; ? lists them. Where there is no terminal, it prints
     what is there now, and ends.
