@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType, json
 
@@ -41,12 +41,8 @@ class ScheduleRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     cron: Expression | UnsetType = UNSET
     tz: Zone | UnsetType = UNSET
     missed: Missed = Missed.ONE
-
-    RULES: ClassVar[dict[str, Any]] = {
-        "oneOf": [{"required": ["every"]}, {"required": ["cron"]}],
-        "dependentRequired": {"tz": ["cron"]},
-    }
-    """What its schema says beyond the fields."""
+    paused: bool | UnsetType = UNSET
+    """Unless it is told, it stays as it is."""
 
 
 class ScheduleInfo(Struct, frozen=True, kw_only=True):
@@ -202,8 +198,10 @@ class Timetable:
             cron=timing.cron,
             tz=timing.tz,
             missed=request.missed,
+            is_paused=request.paused is True,
         )
-        return store.put_schedule(placed(entry, store.schedules().now))
+        made = store.put_schedule(placed(entry, store.schedules().now))
+        return _resume(store, name) if made.is_paused and request.paused is False else made
 
     async def _call(self, verb: Callable[..., Any], *args: Any) -> Any:
         return await self._pipe.courier.call(verb, self._pipe.store, *args)

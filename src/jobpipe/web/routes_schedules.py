@@ -2,22 +2,67 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from typing import Annotated, Any, ClassVar
+
+from msgspec import UNSET, Meta, Struct, UnsetType
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ..request import convert
-from ..timetable import ScheduleInfo, ScheduleRequest
+from ..errors import BadInputError, ScheduleNotFoundError
+from ..request import Id, Instant, Name, convert
+from ..stores.base import Missed
+from ..timetable import Expression, Interval, ScheduleInfo, ScheduleRequest, Zone
 from .body import BESIDE_PAYLOAD, read_json
 from .call import Call, json_response
 from .enqueue import Accepted
 from .site import Site
+
+_TIMING = ("every", "cron", "tz")
+_NULL = {"type": "null"}
 
 
 class ScheduleList(Struct, frozen=True):
     """All schedules, by name."""
 
     schedules: list[ScheduleInfo]
+
+
+class ScheduleBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A schedule as it is to be; also an answer, sent back with what was changed in it.
+
+    `every`, or `cron` in the time zone `tz`; null says nothing. `name` is that of the path. `next_at`, `last_at` and
+    `last_job` follow from the others, and have no effect.
+    """
+
+    type: Name
+    payload: Any = None
+    queue: Name | UnsetType = UNSET
+    every: Interval | None = None
+    cron: Expression | None = None
+    tz: Zone | None = None
+    missed: Missed = Missed.ONE
+    paused: bool | UnsetType = UNSET
+    name: Name | UnsetType = UNSET
+    next_at: Annotated[tuple[Instant, ...], Meta(max_length=5)] = ()
+    last_at: Instant | None = None
+    last_job: Id | None = None
+
+    RULES: ClassVar[dict[str, Any]] = {
+        "oneOf": [
+            {
+                "required": ["every"],
+                "properties": {"every": {"type": "number"}, "cron": _NULL, "tz": _NULL},
+            },
+            {"required": ["cron"], "properties": {"cron": {"type": "string"}, "every": _NULL}},
+        ],
+    }
+    """What its schema says beyond the fields."""
+
+    def request(self) -> ScheduleRequest:
+        """What it asks for."""
+        given = {name: getattr(self, name) for name in ScheduleRequest.__struct_fields__}
+        said = {name: value for name, value in given.items() if value is not None or name == "payload"}
+        return ScheduleRequest(**said)
 
 
 class ScheduleRoutes:
@@ -52,7 +97,7 @@ class ScheduleRoutes:
                 handler=self.put,
                 summary="Make or change a schedule; one whose timing stays keeps its ticks",
                 answers={200: ScheduleInfo},
-                body=ScheduleRequest,
+                body=ScheduleBody,
             ),
             Call(
                 method="DELETE",
@@ -96,8 +141,27 @@ class ScheduleRoutes:
 
     async def put(self, request: Request) -> Response:
         limit = self._site.pipe.settings.max_payload + BESIDE_PAYLOAD
-        wanted = convert(await read_json(request.scope, request.receive, limit), ScheduleRequest)
-        return json_response(await self._schedules.put(request.path_params["name"], wanted))
+        name: str = request.path_params["name"]
+        wanted: ScheduleBody = convert(await read_json(request.scope, request.receive, limit), ScheduleBody)
+        if wanted.name is not UNSET and wanted.name != name:
+            raise BadInputError("name", f"must be that of the path, {name[:100]!r}, got {wanted.name!r}")
+        if wanted.next_at:
+            await self._check_ticks(name, wanted)
+        return json_response(await self._schedules.put(name, wanted.request()))
+
+    async def _check_ticks(self, name: str, wanted: ScheduleBody) -> None:
+        """BadInputError for ticks that are not those of the schedule: who changed them would think that they count."""
+        try:
+            now = await self._schedules.get(name)
+        except ScheduleNotFoundError:
+            return
+        if now.paused or any(getattr(wanted, each) not in (None, getattr(now, each)) for each in _TIMING):
+            return  # they are those that it had
+        # Why not those before: they were to come when somebody looked, and have come since.
+        if any(tick >= now.next_at[0] for tick in set(wanted.next_at).difference(now.next_at)):
+            raise BadInputError(
+                "next_at", "cannot be set, as it follows from every, cron and tz: leave it out"
+            )
 
     async def drop(self, request: Request) -> Response:
         await self._schedules.drop(request.path_params["name"])

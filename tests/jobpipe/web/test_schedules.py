@@ -93,6 +93,56 @@ def test_a_schedule_is_paused_and_resumed(on_each_store: Any) -> None:
     on_each_store(scenario)
 
 
+def test_what_was_read_can_be_put_back_with_a_change(on_each_store: Any) -> None:
+    """Also when it was paused, and with what an answer alone tells: its ticks stay those that they were."""
+
+    async def scenario(call: Caller) -> None:
+        cron = {"type": "echo", "cron": "0 3 * * *", "tz": "Asia/Tokyo"}
+        for wanted in (EVERY, cron):
+            await call("PUT", "/schedules/s", json=wanted)
+            for verb in ("pause", "resume"):
+                read = (await call("POST", f"/schedules/s/{verb}")).json()
+                again = await call("PUT", "/schedules/s", json=read)
+                assert (again.status_code, again.json()) == (200, read)
+                changed = {**read, "payload": verb, "missed": "none"}
+                assert (await call("PUT", "/schedules/s", json=changed)).json() == changed
+                await call("DELETE", "/schedules/s")
+                remade = (await call("PUT", "/schedules/s", json=changed)).json()
+                assert remade == {**changed, "next_at": remade["next_at"]}
+
+    on_each_store(scenario)
+
+
+def test_a_schedule_is_paused_and_resumed_by_its_field(on_each_store: Any) -> None:
+    async def scenario(call: Caller) -> None:
+        made = (await call("PUT", "/schedules/s", json={**EVERY, "paused": True})).json()
+        assert (made["paused"], made["next_at"]) == (True, [])
+        assert (await call("PUT", "/schedules/s", json=EVERY)).json() == made
+        resumed = (await call("PUT", "/schedules/s", json={**made, "paused": False})).json()
+        assert resumed == {**made, "paused": False, "next_at": resumed["next_at"]}
+        assert len(resumed["next_at"]) == 5
+        assert (await call("PUT", "/schedules/s", json={**resumed, "paused": True})).json() == made
+
+    on_each_store(scenario)
+
+
+def test_what_follows_from_a_schedule_cannot_be_set(on_memory: Any) -> None:
+    async def scenario(call: Caller) -> None:
+        read = (await call("PUT", "/schedules/s", json=EVERY)).json()
+        first, *others = read["next_at"]
+        sooner = [first.replace("Z", "+01:00"), first, *others[:3]]
+        assert (await call("PUT", "/schedules/s", json={**read, "next_at": sooner})).json() == read
+        later = [*others, "2200-01-01T00:00:00Z"]
+        told = await call.refused(422, "PUT", "/schedules/s", json={**read, "next_at": later})
+        assert told["detail"] == "next_at cannot be set, as it follows from every, cron and tz: leave it out"
+        moved = (await call("PUT", "/schedules/s", json={**read, "every": 90.5, "next_at": later})).json()
+        assert moved["next_at"] != read["next_at"]
+        told = await call.refused(422, "PUT", "/schedules/s", json={**read, "name": "other"})
+        assert told["detail"] == "name must be that of the path, 's', got 'other'"
+
+    on_memory(scenario)
+
+
 def test_an_unknown_schedule_is_404(on_each_store: Any) -> None:
     async def scenario(call: Caller) -> None:
         for method, path in [
@@ -130,6 +180,11 @@ def test_an_unknown_schedule_is_404(on_each_store: Any) -> None:
         ({"type": "a b", "every": 60}, "type"),
         ({"type": "echo", "every": 60, "queue": ""}, "queue"),
         ({"type": "echo", "every": 60, "priority": 1}, "priority"),
+        ({"type": "echo", "every": None, "cron": None}, "every"),
+        ({"type": "echo", "every": 60, "paused": "yes"}, "paused"),
+        ({"type": "echo", "every": 60, "next_at": "soon"}, "next_at"),
+        ({"type": "echo", "every": 60, "last_at": 5}, "last_at"),
+        ({"type": "echo", "every": 60, "last_job": "a b"}, "last_job"),
         ({"type": "sleep", "payload": "long", "every": 60}, "payload"),
         ([], "the body"),
     ],
