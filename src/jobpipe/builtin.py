@@ -49,6 +49,12 @@ def register_http(pipe: Jobpipe, handler: HttpJob) -> None:
     pipe.job(NAME, deadline=DEADLINE, check=handler.check)(handler)
 
 
+def is_on(job_type: JobType[..., Any]) -> bool:
+    """Can its jobs be run? Those of `http` cannot until the settings say what may be called."""
+    handler = job_type.__wrapped__
+    return not isinstance(handler, HttpJob) or handler.is_on
+
+
 def is_built_in(job_type: JobType[..., Any]) -> bool:
     """Is it one of these?"""
     handler = job_type.__wrapped__

@@ -13,6 +13,9 @@ from .stores.base import Store, WorkerInfo
 from .stores.limits import LEAD, Gate
 from .words import counted
 
+_NEEDS = {"http": ", with JOBPIPE_HTTP_TARGETS set"}
+"""What a worker needs to know a type."""
+
 
 class Reason(StrEnum):
     """The word."""
@@ -67,7 +70,7 @@ def _why_queued(store: Store, job: Job) -> Explanation:
         )
         return Explanation(
             reason=Reason.NO_WORKER,
-            text=f"No worker knows the type {job.type!r} ({known}): start one that does.",
+            text=f"No worker knows the type {job.type!r} ({known}): start one that does{_NEEDS.get(job.type, '')}.",
             blockers=tuple(worker.name for worker in workers),
         )
     limited = _why_limited(store, job, able)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from rate_envelope_queue import AsyncRateEnvelopeQueue, Clock, Envelope, SystemClock
 
+from .builtin import is_on
 from .errors import LeaseLostError, StoreError
 from .job import Move, Progress
 from .marks import reach
@@ -63,7 +64,8 @@ class Runner:
         self._pipe = pipe
         self._store = pipe.store
         self._meters = meters
-        self._types = sorted(pipe.types)
+        # Why not all: what is off here may be on in another process, which must get the job.
+        self._types = sorted(name for name, job_type in pipe.types.items() if is_on(job_type))
         self._limits = [job_type.limit for job_type in pipe.types.values() if job_type.limit is not None]
         rated = {limit.type for limit in self._limits if limit.interval}
         self._unrated = [type for type in self._types if type not in rated]

@@ -258,14 +258,34 @@ def test_a_complaint_does_not_repeat_secrets() -> None:
     assert "hunter2" not in str(error)
 
 
-@pytest.mark.parametrize("targets", [(), ("https://other.example",)], ids=["off", "elsewhere"])
-def test_what_was_allowed_and_is_no_more_fails_without_a_retry(
-    sqlite_url: str, targets: tuple[str, ...]
-) -> None:
+def test_a_worker_for_which_it_is_off_leaves_its_jobs_to_others_and_does_not_name_it(sqlite_url: str) -> None:
+    async def scenario() -> Job:
+        on, off = Jobpipe(sqlite_url, http_targets=[canary.origin]), Jobpipe(sqlite_url)
+        async with on, off:
+            await on.enqueue("http", {"url": canary.origin}, id="call")
+            async with off.running():
+                await off.enqueue("echo", id="later")
+                await finished(off, "later")
+                (worker,) = await off.workers()
+                assert worker.types == ("echo", "fail", "sleep")
+                explanation = await off.explain("call")
+                assert explanation.reason == "no_worker"
+                assert explanation.text.endswith(": start one that does, with JOBPIPE_HTTP_TARGETS set.")
+            async with on.running():
+                (worker,) = await on.workers()
+                assert worker.types == ("echo", "fail", "http", "sleep")
+                return await finished(on, "call")
+
+    with Canary() as canary:
+        job = run(scenario())
+    assert (job.status, job.attempts, canary.connections) == (JobStatus.DONE, 1, 1)
+
+
+def test_what_was_allowed_and_is_no_more_fails_without_a_retry(sqlite_url: str) -> None:
     async def scenario() -> Job:
         async with Jobpipe(sqlite_url, http_targets=[canary.origin]) as before:
             await before.enqueue("http", {"url": canary.origin}, id="call")
-        after = Jobpipe(sqlite_url, http_targets=targets)
+        after = Jobpipe(sqlite_url, http_targets=["https://other.example"])
         async with after, after.running():
             return await finished(after, "call")
 

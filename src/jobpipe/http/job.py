@@ -77,6 +77,11 @@ class HttpJob:
         self._pipe = pipe
         self._network = Network() if network is None else network
 
+    @property
+    def is_on(self) -> bool:
+        """May anything be called?"""
+        return bool(self._pipe.settings.http_targets)
+
     @cached_property
     def _gate(self) -> Gate:
         # Why late: the settings are read when the pipe is first used, and the type is there before.
