@@ -181,7 +181,7 @@ class ServiceTarget(Target):
         stats = self.stats()
         queued = counted(stats.queued, "job", "is queued", "are queued")
         waiting = f"{queued}, {stats.scheduled:,} scheduled, {stats.running:,} running"
-        return self._url, ["it is ready, and takes jobs", waiting]
+        return self._url, ["it is ready: it has started, and its store answers", waiting]
 
     def _call(self, method: str, path: str, fields: Any = None, seconds: float = 0.0) -> _Answer:
         """The answer; what the service refuses is raised."""

@@ -34,9 +34,9 @@ def migrate(*, json: Json = False, flags: Mapping[str, Any]) -> None:
 @guarded
 @with_target
 def check(*, json: Json = False, flags: Mapping[str, Any]) -> None:
-    """Say how safe jobs are in the store, or if a service takes any.
+    """Say how safe jobs are in the store, or if a service is ready.
 
-    Code 1 if the store cannot be used, or the service takes none.
+    Code 1 if the store cannot be used, or the service is not ready.
     """
     from .tables import print_json
     from .target import open_target

@@ -71,7 +71,7 @@ class ServiceRoutes:
                 method="GET",
                 path="/readyz",
                 handler=self.ready,
-                summary="Does it take jobs?",
+                summary="Has it started, and does its store answer? One that is full does",
                 answers=well,
                 is_probe=True,
                 refusals=frozenset({503}),
