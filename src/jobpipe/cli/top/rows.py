@@ -23,15 +23,18 @@ _LATELY = 60
 """Samples of how many jobs waited in a queue: a minute."""
 _WIDE = 110
 """Cells from which on ids are shown whole."""
+_NARROWEST = 8
+"""Cells that are worth a column of text."""
 _LONGEST = 400
 """Characters of an error or a note that can be of use in one line."""
 
 
 class Column(NamedTuple):
-    """A column: its title, and its cells; the last column takes what is left."""
+    """A column: its title, its cells (0: what is left), and how soon it gets room where there is not enough for all."""
 
     title: str
     width: int
+    rank: int
     is_right: bool = False
     keeps_end: bool = False
 
@@ -47,8 +50,13 @@ def panel_lines(
     state: State, panel: Panel, width: int, height: int, now: datetime, glyphs: Glyphs, *, has_keys: bool
 ) -> list[Text]:
     """Just so many lines: the heading, and rows from around the chosen one, if keys are for this panel."""
-    columns = _columns(panel, width)
-    rows = _rows(state, panel, _left(columns, width - 2), now, glyphs)
+    every = _columns(panel, width)
+    kept = _kept(every, width - 2)
+    columns = [every[place] for place in kept]
+    rows = [
+        row._replace(cells=tuple(row.cells[place] for place in kept))
+        for row in _rows(state, panel, _left(columns, width - 2), now, glyphs)
+    ]
     choice = state.choices.get(panel) if has_keys else None
     lines = [_heading(state, panel, columns, has_keys, width, glyphs)]
     room = height - 1
@@ -110,46 +118,58 @@ def _nothing(state: State, panel: Panel) -> str:
 
 
 def _columns(panel: Panel, width: int) -> list[Column]:
-    name = Column("", 36 if width >= _WIDE else 20, keeps_end=True)
+    """All columns of a panel, from left to right."""
+    name = Column("", 36 if width >= _WIDE else 20, 0, keeps_end=True)
     short = 12 if width >= _WIDE else 10
-    type, queue = Column("TYPE", short), Column("QUEUE", short)
     return {
         Panel.QUEUES: [
             name,
-            Column("SCHEDULED", 9, is_right=True),
-            Column("QUEUED", 8, is_right=True),
-            Column("RUNNING", 7, is_right=True),
-            Column("STATE", 6),
-            Column("WAITING OF LATE", 0),
+            Column("SCHEDULED", 9, 4, is_right=True),
+            Column("QUEUED", 8, 2, is_right=True),
+            Column("RUNNING", 7, 3, is_right=True),
+            Column("STATE", 6, 1),
+            Column("WAITING OF LATE", 0, 5),
         ],
         Panel.RUNNING: [
             name,
-            type,
-            queue,
-            Column("AGE", 6, is_right=True),
-            Column("PROGRESS", _BAR + 5),
-            Column("NOTE", 0),
+            Column("TYPE", short, 3),
+            Column("QUEUE", short, 5),
+            Column("AGE", 6, 1, is_right=True),
+            Column("PROGRESS", _BAR + 5, 2),
+            Column("NOTE", 0, 4),
         ],
         Panel.WORKERS: [
             name,
-            Column("BUSY", 7, is_right=True),
-            Column("UP", 6, is_right=True),
-            Column("SEEN", 6, is_right=True),
-            Column("RUNS", 0),
+            Column("BUSY", 7, 1, is_right=True),
+            Column("UP", 6, 4, is_right=True),
+            Column("SEEN", 6, 2, is_right=True),
+            Column("RUNS", 0, 3),
         ],
         Panel.FAILED: [
             name,
-            type,
-            queue,
-            Column("AGO", 6, is_right=True),
-            Column("TRIES", 5, is_right=True),
-            Column("ERROR", 0),
+            Column("TYPE", short, 3),
+            Column("QUEUE", short, 5),
+            Column("AGO", 6, 1, is_right=True),
+            Column("TRIES", 5, 4, is_right=True),
+            Column("ERROR", 0, 2),
         ],
     }[panel]
 
 
+def _kept(columns: Sequence[Column], width: int) -> list[int]:
+    """The places of the columns that there is room for, the most important first to be given it: none is cut."""
+    kept: list[int] = []
+    for place in sorted(range(len(columns)), key=lambda place: columns[place].rank):
+        column = columns[place]
+        least = column.width or max(_NARROWEST, len(column.title))
+        if least <= width:
+            kept.append(place)
+            width -= least + 1
+    return sorted(kept)
+
+
 def _rows(state: State, panel: Panel, left: int, now: datetime, glyphs: Glyphs) -> list[Row]:
-    """What is in the lines; `left` are the cells of the last column."""
+    """What is in the lines; `left` are the cells of the column that takes what is left."""
     if panel is Panel.QUEUES:
         return [_queue(queue, state, left, glyphs) for queue in model.queues(state)]
     if panel is Panel.WORKERS:
@@ -207,16 +227,14 @@ def _since(moment: datetime | None, now: datetime) -> str:
 
 def _line(cells: Sequence[str], columns: Sequence[Column], width: int, glyphs: Glyphs) -> str:
     """The cells side by side, in just so many cells of the terminal."""
-    fixed = [
-        fit(cell, column.width, glyphs, is_right=column.is_right, keeps_end=column.keeps_end)
-        for cell, column in zip(cells[:-1], columns[:-1], strict=True)
-    ]
     left = _left(columns, width)
-    if left <= 0:
-        return fit(" ".join(fixed), width, glyphs)
-    return " ".join([*fixed, fit(cells[-1], left, glyphs)])
+    fitted = [
+        fit(cell, column.width or left, glyphs, is_right=column.is_right, keeps_end=column.keeps_end)
+        for cell, column in zip(cells, columns, strict=True)
+    ]
+    return fit(" ".join(fitted), width, glyphs)
 
 
 def _left(columns: Sequence[Column], width: int) -> int:
-    """The cells that are left for the last column."""
-    return width - sum(column.width + 1 for column in columns[:-1])
+    """The cells that are left for the column without a width of its own, if there is one."""
+    return width - sum(column.width for column in columns) - (len(columns) - 1)

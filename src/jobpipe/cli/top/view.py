@@ -22,6 +22,8 @@ _HEAD, _FOOT = 3, 2
 _SIDE_BY_SIDE = 150
 """Cells from which on there are two columns of panels."""
 _LONGEST_DETAIL = 1_000
+_COUNTS = ("queued", "running", "failed", "scheduled", "done", "cancelled")
+"""Which of the numbers matter most."""
 _KEYS_OF = {
     Panel.QUEUES: "p pause/resume",
     Panel.RUNNING: "c cancel",
@@ -108,7 +110,8 @@ def _rates(state: State, width: int, glyphs: Glyphs) -> Text:
 def _counts(state: State, width: int, glyphs: Glyphs) -> Text:
     stats = state.snapshot.stats
     words = [f"{status} {getattr(stats, status):,}" for status in JobStatus]
-    return Text(fit(f" {'  '.join(words)}", width, glyphs))
+    ranks = [_COUNTS.index(status) for status in JobStatus]
+    return Text(fit(f" {'  '.join(_whole(words, ranks, width, 2))}", width, glyphs))
 
 
 def _panels(state: State, width: int, height: int, now: datetime, glyphs: Glyphs) -> list[Text]:
@@ -215,4 +218,16 @@ def _keys(state: State, width: int, glyphs: Glyphs) -> Text:
             "q quit",
         ],
     )
-    return Text(fit(" " + "   ".join(filter(None, words)), width, glyphs), "dim")
+    words = list(filter(None, words))
+    ranks = list(range(len(words), 0, -1))  # what is not told by itself is told by the help
+    return Text(fit(" " + "   ".join(_whole(words, ranks, width, 3)), width, glyphs), "dim")
+
+
+def _whole(words: list[str], ranks: list[int], width: int, gap: int) -> list[str]:
+    """The words that there is room for, after one cell: those of the lowest ranks, and none of them cut."""
+    kept: set[int] = set()
+    for place in sorted(range(len(words)), key=lambda place: ranks[place]):
+        if 1 + sum(cell_len(words[each]) + gap for each in kept) + cell_len(words[place]) > width:
+            break
+        kept.add(place)
+    return [words[place] for place in sorted(kept)]

@@ -136,6 +136,43 @@ def test_rows_of_jobs_do_not_move_when_jobs_come_and_go() -> None:
     assert len(headings(few)) == 4
 
 
+TITLES = {
+    "QUEUES": ["SCHEDULED", "QUEUED", "RUNNING", "STATE", "WAITING OF LATE"],
+    "RUNNING": ["TYPE", "QUEUE", "AGE", "PROGRESS", "NOTE"],
+    "WORKERS": ["BUSY", "UP", "SEEN", "RUNS"],
+    "FAILED": ["TYPE", "QUEUE", "AGO", "TRIES", "ERROR"],
+}
+
+
+def full() -> State:
+    job = running("job-1", progress=Progress(value=0.25, note="page 4"))
+    others = {"workers": [worker("host:1", "job-1")], "failed": [failed("job-2")]}
+    return state(queues=[queue("mails", queued=7, paused=True)], running=[job], **others)
+
+
+@pytest.mark.parametrize("width", range(SMALLEST[0], 150))
+def test_a_column_is_there_whole_or_not_at_all(width: int) -> None:
+    lines = shown(full(), width, 24).splitlines()
+    for panel, titles in TITLES.items():
+        (heading,) = [line for line in lines if has(line, f"^. {panel} 1( |$)")]
+        there = re.split(r" {1,}(?=[A-Z])(?!OF|LATE)", heading[2:].rstrip())[1:]
+        assert there == [title for title in titles if title in there], heading
+        assert there if width < 80 else there == titles
+    assert not has(lines[2], "…")
+    assert lines[-1].endswith("? help   q quit")
+
+
+def test_a_small_terminal_has_the_columns_that_matter_most() -> None:
+    text = shown(full(), *SMALLEST)
+    assert has(text, "^. QUEUES 1 +QUEUED STATE$")
+    assert has(text, "^. mails +7 paused$")
+    assert has(text, "^  RUNNING 1 +TYPE +AGE$")
+    assert has(text, "^  job-1 +mail +5 s$")
+    assert has(text, "^  WORKERS 1 +BUSY +SEEN$")
+    assert has(text, "^  FAILED 1 +AGO ERROR$")
+    assert has(text, "^ queued 7  running 1  failed 1$")
+
+
 def test_a_wide_terminal_has_two_columns() -> None:
     text = shown(state(queues=[queue("a")], failed=[failed("mail-1")]), 160, 30)
     assert has(text, "^▸ QUEUES 1 .* RUNNING 0 ")
