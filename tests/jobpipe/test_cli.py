@@ -126,7 +126,13 @@ def test_serve_has_a_flag_for_every_setting_and_worker_for_all_but_the_web() -> 
     [
         (["serve", "--workers", "x"], "error: --workers must be a whole number from 0 to 10000, got 'x'"),
         (["worker", "--log", "xml"], "error: --log must be text or json"),
-        (["worker", "--processes", "0"], "--processes"),
+        (["worker", "--processes", "0"], "error: --processes must be a whole number from 1 to 1000, got 0"),
+        (["worker", "--processes", "two"], "'--processes': must be a whole number, such as 5, got 'two'"),
+        (["jobs", "--limit", "many"], "'--limit': must be a whole number, such as 5, got 'many'"),
+        (
+            ["enqueue", "echo", "--priority", "1.5"],
+            "'--priority': must be a whole number, such as 5, got '1.5'",
+        ),
         (["jobs", "--store", "memory://"], "error: --store must be a store that others can see"),
         (["jobs", "--store", "foo://x"], "error: --store must begin with"),
         (["jobs", "--status", "lost"], "error: --status "),

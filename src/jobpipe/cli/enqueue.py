@@ -11,7 +11,7 @@ from ..errors import BadInputError, JobpipeError
 from .completion import complete_queue, complete_type
 from .guard import fail, guarded
 from .jobs import Json
-from .options import seconds, with_intake
+from .options import seconds, whole_number, with_intake
 from .payload import typed_payload
 
 if TYPE_CHECKING:
@@ -62,10 +62,12 @@ def enqueue(
         ),
     ] = None,
     max_retries: Annotated[
-        int | None, typer.Option(metavar="N", help="runs after the first, 0-100", show_default="3")
+        int | None,
+        typer.Option(metavar="N", help="runs after the first, 0-100", parser=whole_number, show_default="3"),
     ] = None,
     priority: Annotated[
-        int | None, typer.Option(metavar="N", help="-1000 to 1000, higher first", show_default="0")
+        int | None,
+        typer.Option(metavar="N", help="-1000 to 1000, higher first", parser=whole_number, show_default="0"),
     ] = None,
     delay: Annotated[
         float | None,

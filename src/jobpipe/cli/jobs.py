@@ -9,7 +9,7 @@ import typer
 
 from .completion import complete_id, complete_queue, complete_status, complete_type
 from .guard import guarded
-from .options import with_target
+from .options import whole_number, with_target
 
 Json = Annotated[bool, typer.Option("--json", help="JSON, for programs")]
 Status = Annotated[
@@ -47,7 +47,7 @@ def jobs(
     status: Status = None,
     type: Type = None,
     queue: Queue = None,
-    limit: Annotated[int, typer.Option(metavar="N", help="how many at the most")] = 50,
+    limit: Annotated[int, typer.Option(metavar="N", help="how many at the most", parser=whole_number)] = 50,
     json: Json = False,
     flags: Mapping[str, Any],
 ) -> None:

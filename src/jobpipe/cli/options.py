@@ -37,6 +37,14 @@ def seconds(text: str) -> float:
         raise typer.BadParameter(f"must be a number of seconds, such as 90 or 0.5, got {text!r}") from None
 
 
+def whole_number(text: str) -> int:
+    """A whole number, as an option has it."""
+    try:
+        return int(text)
+    except ValueError:
+        raise typer.BadParameter(f"must be a whole number, such as 5, got {text!r}") from None
+
+
 def with_target(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the flags that say where the jobs are: a store, or a service and its token."""
     return with_settings(["store", "token"], {"url": _URL})(command)

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .. import marks
-from ..errors import SettingsError
+from ..errors import BadInputError, SettingsError
 from ..settings import Settings, unknown_settings
 from .guard import guarded
-from .options import with_settings
+from .options import whole_number, with_settings
 
 logger = logging.getLogger("jobpipe")
+
+_MOST_PROCESSES = 1_000
 
 if TYPE_CHECKING:
     from ..leash import Leash
@@ -28,7 +30,7 @@ App = Annotated[
     ),
 ]
 Processes = Annotated[
-    int, typer.Option(metavar="N", min=1, max=1_000, help="how many processes to keep running")
+    int, typer.Option(metavar="N", help="how many processes to keep running, 1-1000", parser=whole_number)
 ]
 Insecure = Annotated[bool, typer.Option("--insecure", help="listen beyond this machine without a token")]
 
@@ -61,6 +63,10 @@ def _supervise(
     from .. import supervisor
     from ..logs import setup_logging
 
+    if not 1 <= processes <= _MOST_PROCESSES:
+        raise BadInputError(
+            "--processes", f"must be a whole number from 1 to {_MOST_PROCESSES}, got {processes}"
+        )
     setup_logging(Settings.load(flags).log)  # what is wrong without the program is told before it is imported
     if marks.ARE_ON:
         logger.warning("%s is set: processes may kill themselves, which is for tests alone", marks.VARIABLE)
