@@ -19,7 +19,7 @@ LONGEST_DISCARD = 128 * 1024 * 1024
 """Bytes of a body that was refused already, which are taken so that the client comes to read why."""
 
 
-class _Corked:
+class Corked:
     """A transport that sends head and body of an answer as one: what is written waits for the end of the turn.
 
     Why: uvicorn writes them apart, and each write is a call of the system, which takes as long as the rest of an enqueue.
@@ -38,7 +38,8 @@ class _Corked:
     def flush(self) -> None:
         if self._held:
             held, self._held = self._held, []
-            self._transport.write(b"".join(held))
+            if not self._transport.is_closing():  # else there is nobody any more to send it to
+                self._transport.write(b"".join(held))
 
     def write_through(self, data: bytes) -> None:
         self.flush()
@@ -64,7 +65,7 @@ class Protocol(HttpToolsProtocol):
         self._patience: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self._corked = _Corked(transport, self.loop)
+        self._corked = Corked(transport, self.loop)
         super().connection_made(self._corked)  # type: ignore[arg-type]
         self._patience = self.loop.call_later(LONGEST_RECEIVE, self._give_up)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+import uvloop
 
 from jobpipe import Jobpipe
 from jobpipe.errors import StoreAwayError
@@ -372,6 +373,30 @@ def test_headers_without_end_are_cut_off() -> None:
         assert (await client.get("/health")).status_code == 200
 
     run(scenario)
+
+
+def test_what_waits_to_be_sent_to_a_connection_that_is_gone_is_let_go() -> None:
+    errors: list[dict[str, Any]] = []
+
+    class Connection(asyncio.Protocol):
+        def connection_made(self, transport: Any) -> None:
+            self._corked = protocol.Corked(transport, asyncio.get_running_loop())
+            transport.abort()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._corked.write(b"too late")
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: errors.append(context))
+        async with await loop.create_server(Connection, "127.0.0.1", 0) as server:
+            reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+            assert await reader.read() == b""
+            writer.close()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(scenario())
+    assert errors == []
 
 
 def test_a_client_that_leaves_while_it_waits_is_not_waited_for(apps: list[WebApp]) -> None:
