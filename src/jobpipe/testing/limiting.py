@@ -66,6 +66,12 @@ class Limiting:
             assert finish(store, claim, Move(way), error=BOOM, delay=100)
         assert ids(take(store, 10, limits=limits)) == ["j1"]
 
+    @pytest.mark.parametrize("limits", [ONE, ONE_EACH], ids=["type", "key"])
+    def test_claim_for_no_job_at_all_brings_none(self, store: Store, limits: tuple[Limit, ...]) -> None:
+        put_some(store, 3, key="a")
+        assert take(store, 0, limits=limits) == []
+        assert ids(take(store, 10, limits=limits)) == ["j0"]
+
     def test_limit_of_one_type_holds_no_other_up(self, store: Store) -> None:
         put(store, *(new_job(f"w{n}", priority=9) for n in range(300)), new_job("a", type="other"))
         found = store.claim("w1", ["work", "other"], 10, 60, ONE).claims

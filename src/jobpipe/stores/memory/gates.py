@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from itertools import count, islice
 
-from ..limits import INSURANCE, LEAD, Gate, GateState, Limit, Limits
+from ..limits import INSURANCE, Gate, GateState, Limit, Limits
+from ..passage import way_out
 from .record import Heap, Lane, Record
 
 _SHOWN_HOLDERS = 20
@@ -105,7 +106,7 @@ class Gates:
         """From each lane as many as might enter, since the best of all may be in any; was any let out?"""
         gate.parked = {lane: heap for lane, heap in gate.parked.items() if heap.live}
         trial = None if limit is None else Gate(limit, now, gate.next_at, len(gate.holders))
-        room = most if trial is None else trial.room(most, now)
+        room, opens_at = way_out(trial, most, now)
         let_out = 0
         for lane in lanes & gate.parked.keys():
             parked = gate.parked[lane]
@@ -117,8 +118,6 @@ class Gates:
             if not parked.live:
                 del gate.parked[lane]
         if gate.parked:
-            soon = now + LEAD / 2
-            opens_at = soon if trial is None else max(trial.opens_at(now), soon)
             # Why later without any: all that is parked is in queues that are paused.
             self.open_at(gate, now + INSURANCE if room and not let_out else opens_at)
         return let_out > 0
@@ -171,7 +170,10 @@ class Gates:
 
 
 class Passage:
-    """The gates during one claim."""
+    """The gates during one claim: the rule of `..passage`, with records that are moved as they are met.
+
+    Why not that one itself: each step of it would be seen in the time of a claim that reads and writes nothing.
+    """
 
     def __init__(self, gates: Gates, limits: Sequence[Limit], now: float) -> None:
         self._gates = gates

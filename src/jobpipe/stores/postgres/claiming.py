@@ -89,22 +89,21 @@ class Claimer:
             choice = Choice(ask, limits, order.limit, now)
             choice.take(order.types, locked)
             token = secrets.token_hex(8)
-            held = [choice.held.get(seq, (None, 0.0)) for seq in choice.seqs]
             chosen = {
-                "seqs": choice.seqs,
-                "gates": [gate for gate, _ in held],
-                "starts_in": [starts_in for _, starts_in in held],
+                "seqs": list(choice.taken),
+                "gates": [gate for gate, _ in choice.taken.values()],
+                "starts_in": [starts_in for _, starts_in in choice.taken.values()],
             }
             rows = (
                 ask("claim_chosen", **order._asdict(), **chosen, token=token, told=told).rows
-                if choice.seqs
+                if choice.taken
                 else []
             )
             claims = claims_of(rows, order.worker, token)
             choice.keep_pace(max((each.started_at - each.starts_in - now for each in claims), default=0.0))
             due_in = ask("due", types=order.types).rows[0][0]
             reach("claim-inside")
-        return Haul(claims, _soonest(due_in, choice.due_in))
+        return Haul(claims, _soonest(due_in, choice.passage.due_in))
 
 
 class _Asking:

@@ -10,6 +10,7 @@ from msgspec import Raw, Struct
 
 from ...job import TRANSITIONS, Attempt, Job, JobError, JobStatus, Move, Progress, instant
 from ..base import Claim, Lease, NewJob, Parcel, Settlement
+from ..passage import Place
 
 
 class _Ended(Struct):
@@ -105,8 +106,8 @@ _Claimed = tuple[str, str, str, int, int, int, float | None, int, int, list[Raw]
 _read_claimed = msgspec.json.Decoder(list[_Claimed]).decode
 
 
-def claims_of(text: str, worker: str, token: str, now: float, starts_in: Mapping[int, float]) -> list[Claim]:
-    """The one value of claimed.sql; those that start later, by their seq."""
+def claims_of(text: str, worker: str, token: str, now: float, places: Mapping[int, Place]) -> list[Claim]:
+    """The one value of claimed.sql; their places by seq."""
     return [
         Claim(
             lease=Lease(id, attempts, worker, token),
@@ -119,8 +120,8 @@ def claims_of(text: str, worker: str, token: str, now: float, starts_in: Mapping
             deadline=deadline,
             run_at=run_at / 1e6,
             created_at=created_at / 1e6,
-            started_at=now + starts_in.get(seq, 0.0),
-            starts_in=starts_in.get(seq, 0.0),
+            started_at=now + places[seq][1],
+            starts_in=places[seq][1],
             key=key,
         )
         for id, type, queue, attempts, max_retries, priority, deadline, run_at, created_at, payload, seq, key in (

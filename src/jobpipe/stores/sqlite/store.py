@@ -54,7 +54,7 @@ from ..base import (
 )
 from ..limits import GateState, Limit, Limits
 from . import ticking
-from .claiming import Choice
+from .choosing import Choice
 from .connection import Connections, begins_by_itself, mapped_errors, plain_cursor
 from .inserting import Answer, Ticket, insert_all, insert_one
 from .migrate import migrate, refuse_newer
@@ -231,23 +231,24 @@ class SqliteStore:
             choice = Choice(cursor, limits, limit, now)
             choice.take(cursor.execute(sql("lanes"), (names,)).fetchall())
             if not choice.taken:
-                return Haul([], self._due_in(cursor, names, choice.due_in))
+                return Haul([], self._due_in(cursor, names, choice.passage.due_in))
             token = secrets.token_hex(8)
-            seqs = text_of([seq for seq, *_ in choice.taken])
+            seqs = text_of(list(choice.taken))
+            is_gated = bool(choice.passage.entered)
             values = {
                 "now": now,
                 "worker": worker,
                 "token": token,
                 "until": now + lease,
                 "seqs": seqs,
-                "jobs": text_of(choice.taken) if choice.is_gated else None,
+                "jobs": text_of([(seq, *place) for seq, place in choice.taken.items()]) if is_gated else None,
             }
-            statement = "claim_through_gates" if choice.is_gated else "claim"
+            statement = "claim_through_gates" if is_gated else "claim"
             self._changes += cursor.execute(sql(statement), values).rowcount
             (text,) = cursor.execute(sql("claimed"), {"seqs": seqs}).fetchone()
-            claims = claims_of(text, worker, token, now, choice.later)
+            claims = claims_of(text, worker, token, now, choice.taken)
             reach("claim-inside")
-            return Haul(claims, self._due_in(cursor, names, choice.due_in))
+            return Haul(claims, self._due_in(cursor, names, choice.passage.due_in))
 
     def _due_in(self, cursor: sqlite3.Cursor, names: str, sooner: float | None = None) -> float | None:
         """Seconds until the next scheduled job, or the next gate of these types before which jobs are parked."""

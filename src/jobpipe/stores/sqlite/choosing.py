@@ -1,0 +1,116 @@
+"""Which jobs a claim takes: the lanes merged by precedence, and what the passage through the gates makes of them.
+
+Those that are parked are out of the index of those that are ready. Gates are read one by one, as jobs come to them.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from heapq import merge
+
+from ..limits import INSURANCE, Gate, Limit
+from ..passage import Candidate, Name, Passage, Place, way_out
+from .rows import text_of
+from .statements import sql
+
+_Lane = tuple[str, str]
+"""Queue and type."""
+
+
+class _Gates(dict[Name, Gate]):
+    """Those that jobs have come to, each read when the first does."""
+
+    def __init__(self, cursor: sqlite3.Cursor, limits: Mapping[str, Limit], now: float) -> None:
+        self._cursor = cursor
+        self._limits = limits
+        self._now = now
+
+    def __missing__(self, name: Name) -> Gate:
+        gate = self[name] = self.read(*name)
+        return gate
+
+    def read(self, type: str, key: str) -> Gate:
+        found = self._cursor.execute(sql("gate"), {"type": type, "key": key})
+        return Gate(self._limits[type], self._now, *found.fetchone())
+
+
+class Choice:
+    """The choice of one claim, within its transaction."""
+
+    def __init__(self, cursor: sqlite3.Cursor, limits: Sequence[Limit], most: int, now: float) -> None:
+        self._cursor = cursor
+        self._most = most
+        self._now = now
+        self._let_out_of: list[Name] = []  # gates of which some may enter, if their turn comes
+        self._taken_of: Counter[_Lane] = Counter()
+        self._parked: list[int] = []
+        by_type = {limit.type: limit for limit in limits}
+        self._gates = _Gates(cursor, by_type, now)
+        self.passage = Passage(by_type, most, now, self._gates)
+        self.taken: dict[int, Place] = {}
+        """By seq."""
+
+    def take(self, lanes: Sequence[_Lane]) -> None:
+        """Choose from the lanes, and note in the store what came of it."""
+        walks = merge(*(self._walk(lane) for lane in self._opened(lanes)))
+        for (_, _, seq, queue, type, _), place in self.passage.take(walks):
+            if place is None:
+                self._parked.append(seq)
+            else:
+                self.taken[seq] = place
+                self._taken_of[queue, type] += 1
+        self._park()
+        for (type, key), opens_at in self.passage.closing.items():
+            self._cursor.execute(sql("close_gate"), {"type": type, "key": key, "opens_at": opens_at})
+        for name in self.passage.with_room(self._let_out_of):
+            self._cursor.execute(sql("reopen"), name)
+        # Why only those: a claim that brings nothing must write nothing, or others would take it for news.
+        paces = [(*name, next_at) for name, next_at in self.passage.paces().items()]
+        if paces:
+            self._cursor.execute(sql("keep_pace"), {"gates": text_of(paces)})
+
+    def _walk(self, lane: _Lane) -> Iterator[Candidate[str]]:
+        """What is ready in a lane, in order, as far as somebody asks; what was passed over meanwhile is parked."""
+        while True:
+            values = (*lane, self._most, self._taken_of[lane])
+            rows = self._cursor.execute(sql("first_in_lane"), values).fetchall()
+            yield from rows
+            if len(rows) < self._most or lane[1] in self.passage.closed:
+                return
+            self._park()
+
+    def _park(self) -> None:
+        if self._parked:
+            self._cursor.execute(sql("park"), (text_of(self._parked),))
+            self._parked.clear()
+
+    def _opened(self, lanes: Sequence[_Lane]) -> list[_Lane]:
+        """The lanes whose type may start anything at all, with what may be claimed now back in them."""
+        cooling = dict(self._cursor.execute(sql("cooling"), (self._now,)).fetchall())
+        queues: defaultdict[str, list[str]] = defaultdict(list)
+        for queue, type in lanes:
+            if type in cooling:
+                self.passage.wait(cooling[type] - self._now)
+            else:
+                queues[type].append(queue)
+        for type, own in queues.items():
+            for (key,) in self._cursor.execute(sql("opening"), (type, self._now)).fetchall():
+                self._let_out((type, key), own)
+        return [(queue, type) for type, own in queues.items() for queue in own]
+
+    def _let_out(self, name: Name, queues: list[str]) -> None:
+        """From each queue as many as might enter, since the best of all may be in any."""
+        type, key = name
+        trial = self._gates.read(type, key) if self.passage.is_keyed(type) else None
+        room, opens_at = way_out(trial, self._most, self._now)
+        let_out = 0
+        for queue in queues if room else ():
+            values = {"type": type, "key": key, "queue": queue, "most": room}
+            let_out += self._cursor.execute(sql("let_out"), values).rowcount
+        if let_out:
+            self._let_out_of.append(name)
+        elif room:  # all that is parked is in queues that are paused
+            opens_at = self._now + INSURANCE
+        self._cursor.execute(sql("opened"), {"type": type, "key": key, "opens_at": opens_at})
