@@ -361,9 +361,10 @@ class WorkQueue(Tally):
             if self._gone and identity in self._gone:
                 self._gone.remove(identity)
                 continue
-            if self._wait_batch is not None:
-                self._wait_batch.append(now - places[identity])  # type: ignore[operator]
-                if len(self._wait_batch) == BATCH:
+            waits = self._wait_batch
+            if waits is not None:
+                waits.append(now - places[identity])  # type: ignore[operator]
+                if len(waits) == BATCH:
                     self._fold()
             run = places[identity] = Run()
             run.envelope = envelope
