@@ -664,7 +664,7 @@ def test_a_cancellation_that_comes_as_the_run_ends_leaves_time_to_report_it() ->
     run(main())
 
 
-def test_a_deadline_is_kept_however_often_something_is_about_to_come_due() -> None:
+def test_an_alarm_is_not_put_off_however_often_something_is_about_to_come_due() -> None:
     async def main() -> None:
         clock = _StandingClock()
         queue = AsyncRateEnvelopeQueue("q", workers=1, clock=clock)

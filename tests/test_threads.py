@@ -452,8 +452,8 @@ def test_a_hook_that_begins_while_the_keeper_looks_is_replaced_in_time() -> None
         queue.terminate()
 
 
-def test_a_stop_ends_with_a_stuck_worker_though_there_is_work_again() -> None:
-    """A drain that is paused sends home who sleeps; if it goes on when only the stuck are left, what is ready waits."""
+def test_a_drain_is_ended_by_a_stuck_worker_if_nobody_else_is_left() -> None:
+    """A drain that is paused sends home who sleeps; what is ready when it goes on is run by who was stuck."""
     release, ran = threading.Event(), threading.Event()
     queue = RateEnvelopeQueue("q", workers=1, replace_stuck=True)
     queue.start()
@@ -466,11 +466,30 @@ def test_a_stop_ends_with_a_stuck_worker_though_there_is_work_again() -> None:
     queue.resume()
     release.set()
     assert queue.stop(LIMIT)
-    assert queue.state is QueueState.STOPPED
-    assert not ran.is_set()
+    assert ran.is_set()
+    assert (queue.state, queue.occupied, queue.stats().stuck) == (QueueState.STOPPED, 0, 0)
+    queue.terminate()
+
+
+def test_what_is_sent_again_while_it_is_stuck_is_run_by_a_drain() -> None:
+    release, runs = threading.Event(), threading.Semaphore(0)
+
+    def work(ctx: Context, envelope: Envelope[Any]) -> None:
+        runs.release()
+        release.wait(LIMIT)
+
+    again = Envelope(work, deadline=0.01)
+    queue = RateEnvelopeQueue("q", workers=1, replace_stuck=True)
     queue.start()
-    assert ran.wait(LIMIT)
+    queue.send(again)
+    while not queue.stats().stuck or not queue._pool.idle:
+        threading.Event().wait(0.001)
+    queue.send(again)
+    assert not queue.stop(0, keep_waiting=False)
+    release.set()
     assert queue.stop(LIMIT)
+    assert [runs.acquire(blocking=False) for _ in range(3)] == [True, True, False]
+    assert queue.occupied == 0
     queue.terminate()
 
 

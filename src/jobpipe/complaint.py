@@ -15,7 +15,7 @@ import msgspec
 from .errors import BadInputError
 from .words import counted
 
-_PATH = re.compile(r"^(?P<problem>.*?)(?: - at (?P<key>`key` in )?`\$(?P<path>.*)`)?$", re.DOTALL)
+_PATH = re.compile(r"^(?P<problem>.*?)(?: - at (?P<key>`key` in )?`\$(?P<path>[^`]*)`)?$", re.DOTALL)
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(.*)`", re.DOTALL)
@@ -48,22 +48,25 @@ def complaint(
     error: msgspec.ValidationError, value: Any, type: Any, where: str = "", *, is_private: bool = False
 ) -> BadInputError:
     """What msgspec found in a value that was to be of the type; without the value if that is nobody else's business."""
-    match = _PATH.match(str(error))
-    problem, path = (match["problem"], match["path"] or "") if match else (str(error), "")
+    problem, key, path = _PATH.findall(str(error))[0]
     steps = [name or index for name, index in _STEP.findall(path)]
     field = (where.rstrip(".") + path if where.endswith(".") else where + path.lstrip(".")).rstrip(".")
     for pattern, verdict in ((_UNKNOWN, "is not a field that is known here"), (_MISSING, "is required")):
         named = pattern.fullmatch(problem)
         if named:
             return BadInputError(".".join(filter(None, [field, named[1][:100] or "''"])), verdict)
-    found = _NOT_KNOWN if is_private or (match and match["key"]) else _at(value, steps)
+    found = _NOT_KNOWN if is_private or key else _at(value, steps)
     words = _wanted(problem, "" if is_private else field.rpartition(".")[2], type, steps)
     if words is None:
-        return BadInputError(field or "the body", f"is wrong: {problem[:1].lower()}{problem[1:]}")
-    is_key = match is not None and match["key"]
+        return BadInputError(field or "the body", f"is wrong: {_within(problem)}")
     return BadInputError(
-        field or "the body", f"{'has a key that ' if is_key else ''}{words}{_got(found, problem)}"
+        field or "the body", f"{'has a key that ' if key else ''}{words}{_got(found, problem)}"
     )
+
+
+def _within(sentence: str) -> str:
+    """As it goes on within another; what begins with a shorthand stays."""
+    return sentence if sentence[1:2].isupper() else sentence[:1].lower() + sentence[1:]
 
 
 def _wanted(problem: str, name: str, type: Any, steps: list[str]) -> str | None:
@@ -83,8 +86,7 @@ def _kind(match: re.Match[str], name: str) -> str:
 
 
 def _bound(match: re.Match[str], name: str) -> str:
-    bound = float(match["bound"])
-    shown = int(bound) if bound.is_integer() else bound
+    shown = match["bound"].removesuffix(".0")
     return f"must be {_kinds(match['kind'], name)}, {_BOUNDS[match['sign']].format(shown)}"
 
 
@@ -101,7 +103,8 @@ def _length(match: re.Match[str], _: str) -> str:
 
 def _kinds(text: str, name: str) -> str:
     """`int | null` is `a whole number or null`."""
-    *others, last = [_KINDS.get(kind, f"`{kind}`") for kind in text.split(" | ")]
+    kinds = [_KINDS.get(kind, f"`{kind}`") for kind in text.split(" | ")]
+    *others, last = [kind.partition(",")[0] for kind in kinds] if len(kinds) > 1 else kinds
     words = f"{', '.join(others)} or {last}" if others else last
     return words.replace("a number", "a number of seconds") if name in _SECONDS else words
 
@@ -209,7 +212,8 @@ def _got(value: Any, problem: str) -> str:
         told = re.search(r", got `?(\w+)`?$", problem)
         return f", got {_KINDS.get(told[1], told[1]).partition(',')[0]}" if told else ""
     if isinstance(value, dict | list | tuple):
-        return f", got {_KINDS['object' if isinstance(value, dict) else 'array']}"
+        kind = "object" if isinstance(value, dict) else "array"
+        return f", got {counted(len(value), _PARTS[kind]) if ' length ' in problem else _KINDS[kind]}"
     shown = _plain(value)
     return f", got {shown if len(shown) <= _MOST_SHOWN else f'{shown[:_MOST_SHOWN]}…'}"
 

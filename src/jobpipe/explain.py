@@ -7,13 +7,14 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from .http.job import NAME as HTTP
 from .job import Job, JobStatus, instant
 from .limits import rate_text
 from .stores.base import Store, WorkerInfo
 from .stores.limits import LEAD, Gate
 from .words import counted
 
-_NEEDS = {"http": ", with JOBPIPE_HTTP_TARGETS set"}
+_NEEDS = {HTTP: " (the built-in type needs JOBPIPE_HTTP_TARGETS)"}
 """What a worker needs to know a type."""
 
 

@@ -65,8 +65,9 @@ class Runner:
         self._store = pipe.store
         self._meters = meters
         # Why not all: what is off here may be on in another process, which must get the job.
-        self._types = sorted(name for name, job_type in pipe.types.items() if is_on(job_type))
-        self._limits = [job_type.limit for job_type in pipe.types.values() if job_type.limit is not None]
+        types = {name: job_type for name, job_type in pipe.types.items() if is_on(job_type)}
+        self._types = sorted(types)
+        self._limits = [job_type.limit for job_type in types.values() if job_type.limit is not None]
         rated = {limit.type for limit in self._limits if limit.interval}
         self._unrated = [type for type in self._types if type not in rated]
         self._ended_at = 0.0

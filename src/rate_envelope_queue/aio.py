@@ -226,7 +226,7 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
 
     def _in_loop(self, callback: Callable[[], None]) -> None:
         """Have the queue's loop call back, or call at once where nobody is on one."""
-        if self._pool.workers or self._waiters.senders:
+        if self._pool.workers or self._waiters.there_are:
             # Why also within the loop: a signal handler may have broken into its sleep, which then goes on.
             self._loop.call_soon_threadsafe(callback)
         else:
@@ -289,13 +289,13 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
             if run is not None and (judged is not None or turn < 0 or me.is_dismissed):
                 self._settle(run, judged, now)
                 run = me.run = judged = None
-                if core.leavers:
-                    self._let_go()
             if turn < 0:
                 turn = _TURN
                 await self._breathe(me)
                 now = now_of()
             run = me.run = None if me.is_dismissed else core.take(now, run)
+            if core.leavers:
+                self._let_go()
             if run is None:
                 me.bell = self._loop.create_future()  # Why before it rests: from then on it may be rung
             stays = run is not None or self._rest(me)
@@ -305,8 +305,6 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
                 ring_all(self._changed())
             if run is None:
                 envelope = handling = None  # Why: who sleeps must not keep the last one alive
-                if core.leavers:
-                    self._let_go()
                 if stays and await self._sleep(me):
                     turn = _TURN
                     continue

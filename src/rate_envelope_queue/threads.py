@@ -385,7 +385,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
                 me.awake()
                 return True
             if not rang:
-                me.bell.wait()  # it rang meanwhile, and must not do so for the next sleep
+                me.bell.wait(0)  # it rang meanwhile, and must not do so for the next sleep
             return False
 
     def _drive(self, run: Run, calls: Iterator[Call]) -> Judgement | None:

@@ -270,7 +270,9 @@ def test_a_worker_for_which_it_is_off_leaves_its_jobs_to_others_and_does_not_nam
                 assert worker.types == ("echo", "fail", "sleep")
                 explanation = await off.explain("call")
                 assert explanation.reason == "no_worker"
-                assert explanation.text.endswith(": start one that does, with JOBPIPE_HTTP_TARGETS set.")
+                assert explanation.text.endswith(
+                    ": start one that does (the built-in type needs JOBPIPE_HTTP_TARGETS)."
+                )
             async with on.running():
                 (worker,) = await on.workers()
                 assert worker.types == ("echo", "fail", "http", "sleep")

@@ -65,7 +65,7 @@ def _supervise(
 
     if not 1 <= processes <= _MOST_PROCESSES:
         raise BadInputError(
-            "--processes", f"must be a whole number from 1 to {_MOST_PROCESSES}, got {processes}"
+            "processes", f"must be a whole number from 1 to {_MOST_PROCESSES}, got {processes}"
         )
     setup_logging(Settings.load(flags).log)  # what is wrong without the program is told before it is imported
     if marks.ARE_ON:

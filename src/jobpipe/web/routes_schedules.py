@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -30,8 +31,8 @@ class ScheduleList(Struct, frozen=True):
 class ScheduleBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A schedule as it is to be; also an answer, sent back with what was changed in it.
 
-    `every`, or `cron` in the time zone `tz`; null says nothing. `name` is that of the path. `next_at`, `last_at` and
-    `last_job` follow from the others, and have no effect.
+    `every`, or `cron` in the time zone `tz`; null stands for the ones that it has not. `name` is that of the path.
+    `next_at`, `last_at` and `last_job` follow from the others, and have no effect.
     """
 
     type: Name
@@ -156,9 +157,10 @@ class ScheduleRoutes:
         except ScheduleNotFoundError:
             return
         if now.paused or any(getattr(wanted, each) not in (None, getattr(now, each)) for each in _TIMING):
-            return  # they are those that it had
-        # Why not those before: they were to come when somebody looked, and have come since.
-        if any(tick >= now.next_at[0] for tick in set(wanted.next_at).difference(now.next_at)):
+            return  # it gets others anyhow
+        # Why not those of the past: they were to come when somebody looked, and have come since.
+        strange = set(wanted.next_at).difference(now.next_at)
+        if any(tick > datetime.now(UTC) for tick in strange):
             raise BadInputError(
                 "next_at", "cannot be set, as it follows from every, cron and tz: leave it out"
             )

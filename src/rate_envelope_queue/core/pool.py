@@ -58,6 +58,10 @@ class Pool(Generic[W]):
 
     def rest(self, worker: W) -> bool:
         """A worker has nothing to take: it lies down (True), or it ends because the queue does."""
+        if worker.is_stuck and self._queue.has_work and self.stuck == len(self.workers):
+            worker.is_stuck = worker.is_dismissed = (
+                False  # the others went home: nobody else is left to run it
+            )
         if worker.is_dismissed or self._is_over():
             self.workers.remove(worker)
             self.dismiss()
@@ -73,7 +77,7 @@ class Pool(Generic[W]):
                 worker.is_dismissed = True
                 worker.ring()
             self.idle.clear()
-        if not self.workers:  # Why whatever there is to do: the last one may be stuck, and takes nothing more
+        if not self.workers:  # Why whatever there is to do: the last one may have been lost
             self._queue.apply(Event.ENDED)
 
     def _is_over(self) -> bool:
