@@ -620,6 +620,23 @@ def test_who_waits_for_room_before_the_start_is_told_that_another_thread_cancell
     run(main())
 
 
+def test_a_parent_may_be_cancelled_from_another_thread_while_somebody_joins() -> None:
+    async def main() -> None:
+        parent = Context()
+        queue = AsyncRateEnvelopeQueue("q", workers=1, parent=parent)
+        await queue.send(Envelope(noop))
+        joining = asyncio.create_task(queue.join())
+        await asyncio.sleep(0)
+        await asyncio.to_thread(parent.cancel)
+        while queue.state is not QueueState.STOPPED:
+            await asyncio.sleep(0)
+        assert not joining.done()
+        await queue.terminate()
+        await joining
+
+    asyncio.run(main(), debug=True)  # else nobody notices that the loop is touched by another thread
+
+
 def test_a_signal_handler_that_cancels_the_parent_wakes_the_loop() -> None:
     async def main() -> None:
         parent, before_insurance = Context(), 5
