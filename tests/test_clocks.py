@@ -15,6 +15,7 @@ from rate_envelope_queue import (
     Cancelled,
     Context,
     Envelope,
+    HookBudget,
     RateEnvelopeQueue,
 )
 from rate_envelope_queue.testing import AsyncManualClock, ManualClock
@@ -175,3 +176,117 @@ def test_a_sleep_of_nothing_ends_at_once() -> None:
         await asyncio.wait_for(AsyncManualClock().sleep(0), LIMIT)
 
     asyncio.run(main())
+
+
+async def _gathered(clock: AsyncManualClock) -> None:
+    await asyncio.gather(clock.sleep(1), clock.sleep(2))
+
+
+async def _one_after_the_other_beside_another(clock: AsyncManualClock) -> None:
+    async def two() -> None:
+        await clock.sleep(0.5)
+        await clock.sleep(0.5)
+
+    await asyncio.gather(two(), clock.sleep(2))
+
+
+async def _with_a_timeout(clock: AsyncManualClock) -> None:
+    await asyncio.wait_for(clock.sleep(2), LIMIT)
+
+
+async def _in_a_group(clock: AsyncManualClock) -> None:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(clock.sleep(1))
+        group.create_task(clock.sleep(2))
+
+
+@pytest.mark.parametrize(
+    "waits", [_gathered, _one_after_the_other_beside_another, _with_a_timeout, _in_a_group]
+)
+def test_the_tasks_of_a_run_may_wait_for_the_clock(waits: Any) -> None:
+    async def main() -> None:
+        clock, ended = AsyncManualClock(), []
+
+        async def invoke(ctx: Context, envelope: Envelope[Any]) -> None:
+            await waits(clock)
+            ended.append(clock.now())
+
+        async with AsyncRateEnvelopeQueue("q", workers=1, clock=clock) as queue:
+            await queue.send(Envelope(invoke))
+            await clock.advance(10)
+            assert ended == [2]
+
+    asyncio.run(main())
+
+
+def test_a_deadline_ends_a_sleep_on_the_clock_in_time() -> None:
+    async def main() -> None:
+        clock, began, ended = AsyncManualClock(), [], []
+
+        async def sleep(ctx: Context, envelope: Envelope[Any]) -> None:
+            began.append(clock.now())
+            await clock.sleep(60)
+
+        def note(ctx: Context, envelope: Envelope[Any], error: Any) -> None:
+            ended.append((clock.now(), str(error)))
+
+        async with AsyncRateEnvelopeQueue("q", workers=1, clock=clock, stop_mode="stop") as queue:
+            await queue.send(Envelope(sleep, interval=10, deadline=5, failure_hook=note))
+            await clock.advance(4)
+            assert ended == []
+            await clock.advance(31)
+        assert began == [0, 15, 30]
+        assert ended == [(at, "the time of 5 s is over") for at in (5, 20, 35)]
+
+    asyncio.run(main())
+
+
+def test_what_is_cancelled_while_it_waits_for_the_clock_ends_before_the_clock_moves() -> None:
+    async def main() -> None:
+        clock, ended = AsyncManualClock(), []
+
+        async def sleep(ctx: Context, envelope: Envelope[Any]) -> None:
+            await clock.sleep(60)
+
+        async with AsyncRateEnvelopeQueue("q", workers=1, clock=clock) as queue:
+            envelope = Envelope(sleep, failure_hook=lambda ctx, envelope, error: ended.append(clock.now()))
+            await queue.send(envelope)
+            await clock.advance(1)
+            assert queue.cancel(envelope)
+            await clock.advance(10)
+            assert ended == [1]
+
+    asyncio.run(main())
+    clock, ended = ManualClock(), []
+    with RateEnvelopeQueue("q", workers=1, clock=clock) as queue:
+        envelope = Envelope[None](
+            lambda ctx, envelope: ctx.wait(60), failure_hook=lambda ctx, e, error: ended.append(clock.now())
+        )
+        queue.send(envelope)
+        clock.advance(1)
+        assert queue.cancel(envelope)
+        clock.advance(10)
+        assert ended == [1]
+
+
+@pytest.mark.parametrize("deadline", [0, 5])
+@pytest.mark.parametrize("place", ["invoke", "before_hook", "after_hook", "success_hook", "failure_hook"])
+def test_a_wait_in_any_part_of_a_run_ends_at_its_time(place: str, deadline: float) -> None:
+    clock, ended = ManualClock(), []
+
+    def wait(ctx: Context, envelope: Envelope[Any], error: Any = None) -> None:
+        ctx.wait(1)
+        ended.append(clock.now())
+
+    def fail(ctx: Context, envelope: Envelope[Any]) -> None:
+        raise ValueError("on purpose")
+
+    parts: dict[str, Any] = {
+        "invoke": fail if place == "failure_hook" else lambda ctx, envelope: None,
+        place: wait,
+    }
+    budget = HookBudget(fraction=0.5, floor=2)
+    with RateEnvelopeQueue("q", workers=1, clock=clock, hook_budget=budget) as queue:
+        queue.send(Envelope(parts.pop("invoke"), deadline=deadline, **parts))
+        clock.advance(60)
+        assert ended == [1]

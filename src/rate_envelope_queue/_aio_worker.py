@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextvars import ContextVar
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -32,6 +33,10 @@ class Owner(Protocol):
 
     def _lose(self, worker: TaskWorker) -> None:
         """Somebody cancelled the worker's task."""
+
+
+working: ContextVar[TaskWorker] = ContextVar("working")
+"""The worker in whose task this is, or in a task that was made there."""
 
 
 class TaskWorker(Worker):

@@ -15,7 +15,7 @@ from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast, overload
 
-from ._aio_worker import AsyncWork, TaskWorker, capture
+from ._aio_worker import AsyncWork, TaskWorker, capture, working
 from ._checks import Seconds, duration, is_awaitable
 from ._driver import INSURANCE, Driver, inside
 from ._judge import Judgement
@@ -277,6 +277,7 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
     async def _work(self, me: TaskWorker) -> None:
         """A worker: settle, take and run, until there is nothing left to take and the queue stops."""
         inside.set(self)
+        working.set(me)
         core, pool, now_of = self._core, self._pool, self._now
         waiters, has_stamps = self._waiters, bool(self._stamps)
         run: Run | None = None

@@ -20,14 +20,17 @@ if TYPE_CHECKING:
 class Bell:
     """What one thread sleeps on until another rings; rung before or twice, it is one ring."""
 
-    __slots__ = ("_lock",)
+    __slots__ = ("_lock", "has_rung")
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._lock.acquire()
+        self.has_rung = False
+        """Did it ever?"""
 
     def ring(self) -> None:
         """Wake who sleeps on it, or who will."""
+        self.has_rung = True
         try:
             self._lock.release()
         except RuntimeError:

@@ -155,11 +155,15 @@ class HookContext(Context):
 class ReportContext(Context):
     """The context of a success or failure hook: a time of its own, whatever has become of the run's."""
 
-    __slots__ = ()
+    __slots__ = ("_run",)
 
     def __init__(self, run: Context, until: float, allowed: float) -> None:
         self._clock = run._clock
         self._until = until
         self._allowed = allowed
         self._cancelled = None
+        self._run = run
         self.attempt = run.attempt
+
+    def _run_of(self) -> Context:
+        return self._run

@@ -15,9 +15,10 @@ import re
 import threading
 from datetime import UTC, datetime, timedelta
 from math import inf
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 from weakref import WeakSet
 
+from ._aio_worker import working
 from ._checks import Seconds, duration
 from .clock import Bell
 from .errors import BadFieldsError
@@ -62,6 +63,17 @@ class Attached(Protocol):
         """Ring at each change, until the returned function is called."""
 
 
+class _Sleeper(NamedTuple):
+    """Who waits for the clock to come to an instant, until it has gone on."""
+
+    until: float
+    run: object
+    """In which it waits, or what else `advance` wakes; None for a queue's own threads, which it need not wait for."""
+    ring: Callable[[], object]
+    is_woken: Callable[[], bool]
+    """By the clock, or because it is to wait no longer."""
+
+
 class _Manual:
     """What both clocks share: the instant, who waits for one, and the queues that follow."""
 
@@ -73,9 +85,7 @@ class _Manual:
         self._epoch = (start or _EPOCH).astimezone(UTC)
         self._instant = 0.0
         self._lock = threading.Lock()
-        self._sleepers: dict[
-            Callable[[], object], tuple[float, object]
-        ] = {}  # whom to ring, when, for which run
+        self._sleepers: dict[object, _Sleeper] = {}
         self._queues: WeakSet[Attached] = WeakSet()
         self._stragglers: set[object] = set()  # runs that wait for something other than the clock
         self._ring: Callable[[], object] = lambda: None  # wakes who advances
@@ -97,15 +107,18 @@ class _Manual:
         with self._lock:
             if until <= self._instant:
                 return False
-            self._sleepers[bell.ring] = (until, who)
+            self._sleepers[bell] = _Sleeper(until, who, bell.ring, lambda: bell.has_rung)
         self._ring()
         rang = bell.wait(at_most)
         with self._lock:
-            self._sleepers.pop(bell.ring, None)
+            del self._sleepers[bell]
+        self._ring()
         return rang
 
     def _steps(self, by: Seconds | str) -> Generator[bool, bool, None]:
-        """Move on, step by step: yields to wait for a change, is told whether there was one in time.
+        """Move on, step by step: yields True to wait for a change, and is told whether there was one in time.
+
+        Yields False to let go on what can at once: on asyncio, what was cancelled is broken off in the loop's next turn.
 
         Written once for both clocks: one sleeps between two steps, the other awaits.
         """
@@ -113,6 +126,7 @@ class _Manual:
         undo = [queue._watch(self._ring) for queue in list(self._queues)]
         try:
             earlier = self._busy()
+            yield False
             while True:
                 while busy := self._busy() - self._stragglers:
                     if not (yield True):
@@ -137,17 +151,17 @@ class _Manual:
 
     def _next_at(self) -> float:
         with self._lock:
-            sleepers = [until for until, who in self._sleepers.values() if who is not None]
+            sleepers = [
+                each.until for each in self._sleepers.values() if each.run is not None and not each.is_woken()
+            ]
         return min([inf, *sleepers, *(queue._next_alarm_at() for queue in list(self._queues))])
 
     def _fire(self) -> None:
         """Wake all that has come due."""
         with self._lock:
-            due = [ring for ring, (until, _) in self._sleepers.items() if until <= self._instant]
-            for ring in due:
-                del self._sleepers[ring]
-        for ring in due:
-            ring()
+            due = [each for each in self._sleepers.values() if each.until <= self._instant]
+        for sleeper in due:
+            sleeper.ring()
         for queue in list(self._queues):
             queue._look()
 
@@ -155,8 +169,9 @@ class _Manual:
         """What is under way and does not wait for the clock."""
         unfinished = set[object]().union(*(queue._unfinished() for queue in list(self._queues)))
         with self._lock:
-            waiting = {who for _, who in self._sleepers.values()}
-        return {run for run in unfinished if not waiting & {run, _task_of(run)}}
+            sleepers = list(self._sleepers.values())
+        woken = {sleeper.run for sleeper in sleepers if sleeper.is_woken()}  # who have not gone on yet
+        return unfinished - ({sleeper.run for sleeper in sleepers} - woken)
 
 
 class ManualClock(_Manual):
@@ -173,9 +188,9 @@ class ManualClock(_Manual):
         with self._advancing:
             steps = self._steps(by)
             try:
-                next(steps)
+                waits = next(steps)
                 while True:
-                    steps.send(self._bell.wait(_PATIENCE))
+                    waits = steps.send(self._bell.wait(_PATIENCE if waits else 0))
             except StopIteration:
                 pass
 
@@ -193,9 +208,9 @@ class AsyncManualClock(_Manual):
         self._ring = lambda: loop.call_soon_threadsafe(changed.set)
         steps = self._steps(by)
         try:
-            next(steps)
+            waits = next(steps)
             while True:
-                steps.send(await _in_time(changed))
+                waits = steps.send(await _in_time(changed) if waits else await asyncio.sleep(0, True))
         except StopIteration:
             pass
         finally:
@@ -214,12 +229,15 @@ class AsyncManualClock(_Manual):
             if not woken.done():
                 woken.set_result(None)
 
-        self._sleepers[ring] = (until, asyncio.current_task())
+        worker = working.get(None)
+        run = asyncio.current_task() if worker is None or worker.run is None else worker.run
+        self._sleepers[woken] = _Sleeper(until, run, ring, woken.done)
         self._ring()
         try:
             await woken
         finally:
-            self._sleepers.pop(ring, None)
+            del self._sleepers[woken]
+            self._ring()
 
     def call_at(self, loop: asyncio.AbstractEventLoop, when: float, callback: Callable[[], None]) -> Alarm:
         """Nothing: `advance` looks after the queues itself."""
@@ -248,11 +266,6 @@ async def _in_time(changed: asyncio.Event) -> bool:
 def _deadline_of(run: object) -> float:
     """When the clock ends what a run waits for: its deadline, or that of the hook it is in."""
     return float(getattr(getattr(run, "worker", None), "limit_at", getattr(run, "_until", inf)))
-
-
-def _task_of(run: object) -> object:
-    """The task in which a run of the asyncio queue is, or the run itself."""
-    return getattr(getattr(run, "worker", None), "task", run)
 
 
 def to_seconds(by: Seconds | str) -> float:
