@@ -11,7 +11,7 @@ from .http.job import NAME as HTTP
 from .job import Job, JobStatus, instant
 from .limits import rate_text
 from .stores.base import Store, WorkerInfo
-from .stores.limits import LEAD, Gate
+from .stores.limits import Gate
 from .words import counted
 
 _NEEDS = {HTTP: " (the built-in type needs JOBPIPE_HTTP_TARGETS)"}
@@ -113,7 +113,7 @@ def _why_limited(store: Store, job: Job, workers: list[WorkerInfo]) -> Explanati
             text=f"{running} already, and no more than {limit.concurrency:,} may at once.",
             blockers=state.holders if state else (),
         )
-    if starts_at > found.now + LEAD:
+    if starts_at > found.now:
         return Explanation(
             reason=Reason.RATE,
             until=instant(starts_at),

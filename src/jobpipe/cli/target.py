@@ -68,7 +68,10 @@ def check_url(name: str, url: str, *, may_make: bool) -> None:
     if url.startswith("memory:"):
         raise SettingsError(name, "must be a store that others can see: memory:// is in one process only")
     if not may_make and url.startswith(_FILE) and not Path(url.removeprefix(_FILE)).exists():
-        raise SettingsError(name, f"must name a store that is there, got {url!r}")
+        raise SettingsError(
+            name,
+            f"must name a store that is there, got {url!r}: go where the service runs, or give --store or --url",
+        )
 
 
 class Target(ABC):
