@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import msgspec
 import pytest
 
 from jobpipe.explain import Explanation, Reason, explain
 from jobpipe.job import JobStatus, Move
 from jobpipe.stores.base import WorkerInfo
+from jobpipe.stores.limits import Limit
 from jobpipe.stores.memory import MemoryStore
 from jobpipe.testing import ManualTime, new_job
 from jobpipe.testing.tools import BOOM, bring_to, finish, look, put, take_one
@@ -114,3 +116,14 @@ def test_in_the_line_it_says_how_many_are_before_it(store: MemoryStore, ahead: i
     assert (found.reason, found.blockers) == (Reason.POSITION, ("x", "y", "z"))
     assert found.text.startswith(words)
     assert "3 of 5 places" in found.text
+
+
+def test_a_job_whose_turn_by_the_rate_comes_in_a_moment_is_held_by_the_rate(store: MemoryStore) -> None:
+    """Also when it might be claimed already, to wait for its time in the worker."""
+    limit = Limit(type="work", interval=0.05)
+    store.beat(msgspec.structs.replace(worker("w1", "work"), limits=(limit,)), 60)
+    put(store, new_job("a", type="work"), new_job("b", type="work"))
+    assert len(store.claim("w1", ["work"], 1, 30, [limit]).claims) == 1
+    found = why(store, "b")
+    assert (found.reason, found.blockers) == (Reason.RATE, ("work",))
+    assert found.until is not None
