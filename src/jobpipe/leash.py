@@ -26,9 +26,8 @@ class Leash:
 
     def __init__(self, channel: socket.socket) -> None:
         self._channel = channel
-        self._sockets: SimpleQueue[list[socket.socket]] = (
-            SimpleQueue()
-        )  # its put may interrupt its get, in a signal
+        # Why this queue: its put may interrupt its get, in a signal.
+        self._sockets: SimpleQueue[list[socket.socket]] = SimpleQueue()
         self._on_stop: Callable[[], object] | None = None
         self.is_stopping = False
         threading.Thread(target=self._watch, name="jobpipe-leash", daemon=True).start()

@@ -86,9 +86,8 @@ class Performer:
     def _run_function(self, context: Context, envelope: Envelope[Run]) -> None:
         run = envelope.payload
         if self._begin(run):
-            set_current(
-                self._current(run, context)
-            )  # Why never reset: each call in a thread has a context of its own
+            # Why never reset: each call in a thread has a context of its own.
+            set_current(self._current(run, context))
             try:
                 run.result = _result(run.job_type.run(self._argument(run)))
             except _SIGNALS as signal:

@@ -94,9 +94,8 @@ class Timetable:
             raise BadInputError("request", f"must be a ScheduleRequest, got {request!r}")
         checked: ScheduleRequest = convert(_given(request), ScheduleRequest)
         check_name("name", name)
-        await asyncio.to_thread(
-            _timing, checked
-        )  # Why: that an expression never fires may take seconds to find
+        # Why in a thread: that an expression never fires may take seconds to find.
+        await asyncio.to_thread(_timing, checked)
         return info_of(await self._call(self._put, name, checked))
 
     async def all(self) -> list[ScheduleInfo]:

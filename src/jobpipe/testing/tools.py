@@ -130,9 +130,8 @@ def bring_to(store: Store, id: str, status: JobStatus) -> Claim | None:
 
 def bring_one_to_each(store: Store, prefix: str = "") -> list[str]:
     """A job in every status; their ids, in the order of JobStatus."""
-    for status in reversed(
-        JobStatus
-    ):  # Why reversed: a queued one must not be in the way of those to be claimed.
+    # Why reversed: a queued one must not be in the way of those to be claimed.
+    for status in reversed(JobStatus):
         bring_to(store, f"{prefix}{status.value}", status)
     return [f"{prefix}{status.value}" for status in JobStatus]
 

@@ -112,9 +112,8 @@ class Gates:
         self._whole = Gate(rate)
         limited = {**rates, **concurrency}
         self._by_type = {name: Gate(rates.get(name), concurrency.get(name)) for name in limited}
-        self._held: dict[
-            Gate, None
-        ] = {}  # those that somebody waits for, in the order in which they were shut
+        # Those that somebody waits for, in the order in which they were shut.
+        self._held: dict[Gate, None] = {}
         self._turns: dict[Hashable, int] = {}  # of those who wait aside: in which order they came
         self._look_at = inf  # no gate that somebody waits for opens before
         self.throttled = 0

@@ -59,9 +59,8 @@ class Pool(Generic[W]):
     def rest(self, worker: W) -> bool:
         """A worker has nothing to take: it lies down (True), or it ends because the queue does."""
         if worker.is_stuck and self._queue.has_work and self.stuck == len(self.workers):
-            worker.is_stuck = worker.is_dismissed = (
-                False  # the others went home: nobody else is left to run it
-            )
+            # The others went home: nobody else is left to run it.
+            worker.is_stuck = worker.is_dismissed = False
         if worker.is_dismissed or self._is_over():
             self.workers.remove(worker)
             self.dismiss()

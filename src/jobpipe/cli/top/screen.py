@@ -78,9 +78,8 @@ class Screen:
         except GoneError:
             pass
         try:
-            termios.tcflush(
-                self.keyboard, termios.TCIFLUSH
-            )  # what was typed was for us, and is not for the shell
+            # What was typed was for us, and is not for the shell.
+            termios.tcflush(self.keyboard, termios.TCIFLUSH)
             termios.tcsetattr(self.keyboard, termios.TCSANOW, before)
         except termios.error:
             pass

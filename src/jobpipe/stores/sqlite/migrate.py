@@ -26,9 +26,8 @@ def migrate(connection: sqlite3.Connection, path: Path) -> list[str]:
     if _version(connection) == newest:
         return []
     with transaction(connection) as cursor:
-        version = _version(
-            connection
-        )  # Why again: another may have migrated while this one waited for the lock
+        # Why again: another may have migrated while this one waited for the lock.
+        version = _version(connection)
         _check_version(version, newest, path)
         steps = [(number, name, file) for number, name, file in migrations() if number > version]
         for number, _, file in steps:
