@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import http.server
-import os
-import signal
 import socket
 import subprocess
 import sys
@@ -144,22 +142,6 @@ def test_a_payload_that_no_store_can_keep_is_refused_before_it_is_sent(there: li
     assert call("enqueue", "echo", r'"\ud800"', *there, code=2).startswith(
         "error: PAYLOAD holds a lone surrogate"
     )
-
-
-def test_an_interrupt_is_130(folder: Path) -> None:
-    """While it waits for a line that does not come."""
-    os.mkfifo("pipe")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "jobpipe", "enqueue", "--file", "pipe"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with open("pipe", "w"):  # it returns when the process has opened the other side
-        process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=30)
-    assert process.returncode == 130
-    assert told.startswith("error: interrupted")
 
 
 def test_who_reads_our_output_may_leave_early(folder: Path) -> None:

@@ -6,12 +6,21 @@ import os
 import signal
 
 import pytest
+import typer
 
+from jobpipe.cli.guard import guarded
 from jobpipe.cli.interrupts import held
 
 
 def interrupt() -> None:
     os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_an_interrupt_of_a_command_is_a_line_and_130(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit) as ended:
+        guarded(interrupt)()
+    assert ended.value.exit_code == 130
+    assert capsys.readouterr().err == "error: interrupted\n"
 
 
 def test_an_interrupt_is_raised_when_the_block_has_ended() -> None:
