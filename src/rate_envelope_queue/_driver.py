@@ -331,8 +331,11 @@ class Driver(ABC, Generic[W]):
 
     def _judged(self, run: Run, outcome: Outcome) -> Judgement | None:
         """What follows a run; None if it simply succeeded."""
-        if outcome is SUCCEEDED and (run.envelope._handling or PLAIN).schedule is None:
+        handling = run.envelope._handling or PLAIN
+        if outcome is SUCCEEDED and handling.schedule is None:
             abandon(run.envelope)  # a stamp may have succeeded without the call
+            return None
+        if outcome is SUCCEEDED and handling.ticks is not None and self._judge.goes_on:
             return None
         return self._judge.judge(run, outcome)
 

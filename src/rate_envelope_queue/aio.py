@@ -329,7 +329,7 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
                     me.recover()
                     judged = await self._drive(me, run, self._report(run, None))
                 elif handling is not None and handling.schedule is not None:
-                    judged = self._judge.judge(run, SUCCEEDED)
+                    judged = self._judged(run, SUCCEEDED)
 
     async def _sleep(self, me: TaskWorker) -> bool:
         """Until it is woken to work (True) or sent home."""

@@ -46,6 +46,8 @@ class Handling:
 
     deadline: float = 0.0
     schedule: Schedule | None = None
+    ticks: Every | None = None
+    """The schedule, if it is one that the queue itself can follow: it asks no wall clock and is no user's code."""
     before_hook: Callable[..., Any] | None = None
     after_hook: Callable[..., Any] | None = None
     success_hook: Callable[..., Any] | None = None
@@ -255,6 +257,7 @@ def _handling(
     return Handling(
         deadline=limit,
         schedule=schedule,
+        ticks=schedule if schedule.__class__ is Every else None,
         before_hook=before,
         after_hook=after,
         success_hook=success,

@@ -19,6 +19,8 @@ from .errors import BadFieldsError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)
+"""For schedules that do not ask for the time of day."""
 Beat = float | tuple[datetime, float] | None
 """What a schedule remembers between two ticks: for its eyes only, the queue just keeps it."""
 
@@ -96,21 +98,24 @@ class Every:
         return now, now if self.fixed_rate else None
 
     def next_due(
-        self, now: float, wall: datetime, beat: Beat, rand: Callable[[], float] | None = None
+        self, now: float, wall: datetime | None, beat: Beat, rand: Callable[[], float] | None = None
     ) -> tuple[float, Beat]:
         """So many seconds from now; at a fixed rate, the first beat after now."""
+        start = beat if isinstance(beat, float) else now
+        return self.tick_after(now, start, rand), start if self.fixed_rate else None
+
+    def tick_after(self, now: float, start: float, rand: Callable[[], float] | None = None) -> float:
+        """`next_due` by the shortest way, where the beat has begun already."""
         seconds = self.seconds
         if self.fixed_rate:
-            start = beat if isinstance(beat, float) else now
             due = start + ((now - start) // seconds + 1.0) * seconds
             if not start < now < due < inf:  # hardly ever
                 due = _first_beat(start, seconds, now)
-            beat = start
         else:
             due = now + seconds
         if self.jitter:
             due += self.jitter * (rand or _random())()
-        return due, beat
+        return due
 
     def __repr__(self) -> str:
         seconds, jitter = (repr(number).removesuffix(".0") for number in (self.seconds, self.jitter))

@@ -21,6 +21,7 @@ from rate_envelope_queue.core.verdict import VERDICTS, Ending, Mode
 from rate_envelope_queue.core.workqueue import WorkQueue
 from rate_envelope_queue.decision import Choice
 from rate_envelope_queue.rates import Rate
+from rate_envelope_queue.schedule import Every
 
 from .conftest import NO_CLOCK, env
 from .naive import COUNTERS, Limits, NaiveQueue, name_of
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from .naive import Running
 
+INTERVAL = 4.0
 CRON_WAIT = 3.0
 """The envelope "cron" runs first so long after it was sent."""
 
@@ -42,12 +44,17 @@ def envelopes() -> list[Envelope[Any]]:
         env("mail", type="mail"),
         env("urgent mail", type="mail", priority=5),
         env("idle sms", type="sms", priority=-1),
-        env("ticker", type="sms", interval=4),
-        env("cron", interval=4),
+        env("ticker", type="sms", schedule=Every(INTERVAL, fixed_rate=True)),
+        env("cron", interval=INTERVAL),
         env("key 1", type="mail", key="k"),
         env("key 2", type="sms", key="k"),
-        env("key 3", key="k", priority=5),
+        env("key 3", key="k", priority=5, schedule=Every(INTERVAL, fixed_rate=True)),
     ]
+
+
+def has_beat(envelope: Envelope[Any]) -> bool:
+    """Does it tick at a fixed rate?"""
+    return isinstance(envelope.schedule, Every) and envelope.schedule.fixed_rate
 
 
 class Came(NamedTuple):
@@ -97,7 +104,7 @@ class WorkQueueMachine(RuleBasedStateMachine):
         """As a driver makes it; and when a newcomer runs first, and what its schedule remembers."""
         due = self.now + delay if delay else None
         first_at, beat = self.now + delay, None
-        if envelope.id == "ticker":
+        if has_beat(envelope):
             beat = first_at
         elif envelope.id == "cron":
             first_at += CRON_WAIT
@@ -202,12 +209,17 @@ class WorkQueueMachine(RuleBasedStateMachine):
         self.model.settle(expected, ending, decided, at, beat, self.now)
 
     @precondition(lambda self: self.pairs)
-    @rule(which=INDEX, seconds=st.sampled_from([0.0, 1.0, 4.0]))
-    def succeed_and_take(self, which: int, seconds: float) -> None:
+    @rule(which=INDEX)
+    def succeed_and_take(self, which: int) -> None:
         """The short way of a worker whose run has simply succeeded."""
         run, expected = self.pairs.pop(which % len(self.pairs))
-        run.due = self.now + seconds if run.envelope.interval else None
-        self.model.settle(expected, Ending.SUCCESS, None, run.due, run.beat, self.now)
+        at = self.now + INTERVAL if run.envelope.interval else None
+        beat = None
+        if has_beat(run.envelope):
+            at = beat = run.beat if isinstance(run.beat, float) else self.now
+            while at <= self.now or at == beat:
+                at += INTERVAL
+        self.model.settle(expected, Ending.SUCCESS, None, at, beat, self.now)
         self.compare_taken(self.queue.take(self.now, run), self.model.take(self.now))
 
     # Giving up

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rate_envelope_queue.core.entry import Entry
+from rate_envelope_queue.schedule import ANY_TIME, Every
 
 from .conftest import FAILED_TICK, STOP_TYPE, TICK, Bench, env
 
@@ -19,9 +20,10 @@ if TYPE_CHECKING:
 INTERVAL = 4.0
 
 
-def a_ticker_that_runs(bench: Bench) -> Run:
-    ticker = env("ticker", type="sms", key="k", interval=INTERVAL)
-    bench.queue.add([Entry(ticker, bench.now, None, bench.now)], bench.now)
+def a_ticker_that_runs(bench: Bench, schedule: Every) -> Run:
+    ticker = env("ticker", type="sms", key="k", schedule=schedule)
+    first, beat = schedule.first_due(bench.now, ANY_TIME)
+    bench.queue.add([Entry(ticker, first, None, beat)], bench.now)
     return bench.take()
 
 
@@ -72,21 +74,35 @@ def a_one_off_under_its_key(bench: Bench, run: Run) -> Run:
     return bench.take()
 
 
+def one_at_a_fixed_rate_under_the_key_of_another_schedule(bench: Bench, run: Run) -> Run:
+    """It finds no beat, or one that is none of its own."""
+    bench.send(env("other", key="k", schedule=Every(INTERVAL, fixed_rate=True)))
+    bench.settle(run, TICK, INTERVAL, beat=(ANY_TIME, bench.now))
+    return bench.take()
+
+
+def one_without_a_beat_under_its_key(bench: Bench, run: Run) -> Run:
+    bench.send(env("other", key="k", interval=INTERVAL))
+    bench.settle(run)
+    return bench.take()
+
+
 MEANWHILE = [
     *(nothing, cancelled, its_type_stopped, stopping, stopping_for_good, terminated),
     *(sent_again, failed_before, a_one_off_under_its_key),
+    *(one_at_a_fixed_rate_under_the_key_of_another_schedule, one_without_a_beat_under_its_key),
 ]
 
 
-@pytest.mark.parametrize("seconds", [INTERVAL, 0.0, -1.0], ids=["due later", "due now", "due already"])
+@pytest.mark.parametrize("schedule", [Every(INTERVAL), Every(INTERVAL, fixed_rate=True)], ids=str)
 @pytest.mark.parametrize("happens", MEANWHILE)
 def test_it_makes_no_difference_on_which_way_a_success_is_settled(
-    happens: Callable[[Bench, Run], Run], seconds: float
+    happens: Callable[[Bench, Run], Run], schedule: Every
 ) -> None:
     def left_by(*, apart: bool) -> tuple[Any, ...]:
         bench = Bench()
-        run = happens(bench, a_ticker_that_runs(bench))
-        run.due = bench.now + seconds if run.envelope.interval else None
+        run = happens(bench, a_ticker_that_runs(bench, schedule))
+        bench.now += 1
         if apart:
             bench.queue.finish(run, bench.now)
             taken = bench.queue.take(bench.now)

@@ -47,7 +47,6 @@ class Run(Context):
         "answer",
         "beat",
         "began_at",
-        "due",
         "envelope",
         "is_given_up",
         "outcome",
@@ -60,8 +59,6 @@ class Run(Context):
     began_at: float
     beat: Beat
     """What its schedule remembered when it was taken."""
-    due: float | None
-    """Once it simply succeeded: when its envelope runs again; None: never."""
     again: Again | None
     """Sent again meanwhile: what runs next, and not before when."""
     is_given_up: bool

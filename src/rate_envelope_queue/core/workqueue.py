@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from ..envelope import Envelope, identity_of
+from ..envelope import PLAIN, Envelope, identity_of
 from ..errors import CapacityExceededError, EnvelopeBlacklistedError
 from ..metrics import BATCH
 from .agenda import Agenda, Due
@@ -323,21 +323,21 @@ class WorkQueue(Tally):
         """
         places = self._places
         if finished is not None:
-            due = finished.due
+            envelope, beat = finished.envelope, finished.beat
+            ticks = (envelope._handling or PLAIN).ticks
             if (
                 finished.again is not None
                 or finished.attempt > 1
-                or (due is None and finished.beat is not None)
-                or (due is not None and (due <= now or self.is_stingy or finished.is_given_up))
+                or (beat is not None if ticks is None else self.is_stingy or finished.is_given_up)
+                or (ticks is not None and ticks.fixed_rate and beat.__class__ is not float)
             ):
                 self.finish(finished, now)
             else:
-                envelope = finished.envelope
                 identity = envelope if envelope._key is None else envelope._key
-                if due is None:
+                if ticks is None:
                     del places[identity]
                 else:
-                    places[identity] = at = Due(due)
+                    places[identity] = at = Due(ticks.tick_after(now, beat))  # type: ignore[arg-type]
                     self._agenda.add(identity, envelope, at)
                 self.done += 1
                 if self._gates is not None:
@@ -361,15 +361,14 @@ class WorkQueue(Tally):
             if self._gone and identity in self._gone:
                 self._gone.remove(identity)
                 continue
-            waits = self._wait_batch
-            if waits is not None:
+            if (waits := self._wait_batch) is not None:
                 waits.append(now - places[identity])  # type: ignore[operator]
                 if len(waits) == BATCH:
                     self._fold()
             run = places[identity] = Run()
             run.envelope = envelope
             run.began_at = now
-            run.again = run.beat = run.due = run.report = run.worker = run._cancelled = None
+            run.again = run.beat = run.report = run.worker = run._cancelled = None
             run.is_given_up = False
             run._clock = self._clock
             run.attempt = 1
@@ -387,7 +386,9 @@ class WorkQueue(Tally):
 
     def finish(self, run: Run, now: float) -> None:
         """Settle a run that simply succeeded, where `take` cannot do it on its way."""
-        self.settle(run, _DONE if run.due is None else _TICKED, run.due, run.beat, now)
+        ticks = (run.envelope._handling or PLAIN).ticks
+        due, beat = (None, None) if ticks is None else ticks.next_due(now, None, run.beat)
+        self.settle(run, _DONE if due is None else _TICKED, due, beat, now)
 
     def settle(self, run: Run, verdict: Verdict, due: float | None, beat: Beat, now: float) -> None:
         """Record how a run ended, and put the envelope where it goes next."""
