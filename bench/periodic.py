@@ -88,15 +88,17 @@ def cases(*, quick: bool) -> list[Case]:
     ]
 
 
-def _note_start(ctx: Context, envelope: Envelope[list[float]]) -> None:
-    """The work."""
-    envelope.payload.append(monotonic())
-
-
 def _observe(seconds: float) -> _Window:
     """Let all of them run, and watch for so long."""
     schedule = Every(_INTERVAL, fixed_rate=True)
-    envelopes = [Envelope(_note_start, payload=list[float](), schedule=schedule) for _ in range(_N)]
+    starts: list[float] = []
+    started: list[int] = []
+
+    def note_start(ctx: Context, envelope: Envelope[int]) -> None:
+        starts.append(monotonic())
+        started.append(envelope.payload)
+
+    envelopes = [Envelope(note_start, payload=number, schedule=schedule) for number in range(_N)]
     queue = RateEnvelopeQueue("bench", workers=_WORKERS, stop_mode="stop")
     first_beats = _send_staggered(queue, envelopes)
     queue.start()
@@ -107,9 +109,8 @@ def _observe(seconds: float) -> _Window:
     queue.stop()
     expect(queue.stats().occupied, _N, "envelopes still in the queue")
     latenesses = [
-        (start - first_beat) % _INTERVAL
-        for first_beat, envelope in zip(first_beats, envelopes, strict=True)
-        for start in envelope.payload
+        (start - first_beats[number]) % _INTERVAL
+        for start, number in zip(starts, started, strict=True)
         if opened_at <= start < closed_at
     ]
     return _Window(closed_at - opened_at, cpu, latenesses)

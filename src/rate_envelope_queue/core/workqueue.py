@@ -344,7 +344,7 @@ class WorkQueue(Tally):
                     self._gates.leave(envelope._type)
                 if self._work_batch is not None:
                     self._work_batch.append(now - finished.began_at)
-        if now >= self._agenda.next_at and now >= self._promotes_at:
+        if now >= self._promotes_at and now >= self._agenda.next_at:
             self.promote(now)
         if not self.is_dispatching:
             return None
@@ -373,8 +373,8 @@ class WorkQueue(Tally):
             run._clock = self._clock
             run.attempt = 1
             if self._memories and (memory := self._memories.get(identity)) is not None:
-                failures, run.beat = memory
-                run.attempt += failures
+                run.beat = memory.beat
+                run.attempt += memory.failures
             handling = envelope._handling
             if handling is None or not handling.deadline:
                 run._until = inf
