@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,15 +10,17 @@ if TYPE_CHECKING:
     from ..schedule import Beat
 
 
-@dataclass(frozen=True, slots=True)
 class Memory:
-    """What is remembered of one envelope."""
+    """What is remembered of one envelope; never changed, but replaced."""
 
-    failures: int = 0
-    beat: Beat = None
+    __slots__ = ("beat", "failures")
+
+    def __init__(self, failures: int, beat: Beat) -> None:
+        self.failures = failures
+        self.beat = beat
 
 
-_NOTHING = Memory()
+_NOTHING = Memory(0, None)
 
 
 class Memories(dict["Hashable", Memory]):
@@ -42,10 +43,11 @@ class Memories(dict["Hashable", Memory]):
         if failed is False and not before.failures and (beat is before.beat or beat is None):
             return  # nothing has changed: nearly always
         failures = before.failures if failed is None else before.failures + 1 if failed else 0
-        if failures != before.failures or (beat is not None and beat is not before.beat):
-            self[identity] = Memory(failures, before.beat if beat is None else beat)
-        if self.get(identity) == _NOTHING:
-            del self[identity]
+        remembered = before.beat if beat is None else beat
+        if failures or remembered is not None:
+            self[identity] = Memory(failures, remembered)
+        else:
+            self.forget(identity)
 
     def forget(self, identity: Hashable) -> None:
         """It is finished."""
