@@ -503,7 +503,10 @@ def _call_stamped(stamps: tuple[Stamp, ...], invoke: Invoker, ctx: Context, enve
 
 def _check_envelope(envelope: object) -> None:
     if not isinstance(envelope, Envelope):
-        raise BadFieldsError(f"envelope must be an Envelope, got {envelope!r}")
+        hint = (
+            "; several are given one by one: send(*envelopes)" if isinstance(envelope, list | tuple) else ""
+        )
+        raise BadFieldsError(f"envelope must be an Envelope, got {envelope!r}{hint}")
 
 
 def _weakly(method: Callable[[], None]) -> Callable[[], None]:
