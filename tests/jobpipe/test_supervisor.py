@@ -36,6 +36,18 @@ def good(leash):
     say("stopped", os.getpid())
     return 0
 
+def slow(leash):
+    asked, ended = threading.Semaphore(0), threading.Semaphore(0)
+    signal.signal(signal.SIGUSR1, lambda *_: ended.release())
+    leash.on_stop(asked.release)
+    leash.greet({})
+    leash.ready()
+    say("child", os.getpid())
+    asked.acquire()
+    say("asked")
+    ended.acquire()
+    return 0
+
 def deaf(leash):
     leash.greet({})
     leash.ready()
@@ -75,10 +87,12 @@ def test_a_signal_for_the_whole_group_is_one_signal(start: Start, number: int) -
 
 def test_the_same_signal_twice_at_once_is_one_signal(start: Start) -> None:
     """As `timeout` does: to the process, and then to its group."""
-    supervisor = start("sys.exit(run(good))")
-    supervisor.line("child")
+    supervisor = start("supervisor._SAME = 60; sys.exit(run(slow))")
+    child = int(supervisor.line(r"child (\d+)")[1])
     supervisor.kill(signal.SIGTERM)
+    supervisor.line("asked")
     os.killpg(supervisor.pid, signal.SIGTERM)
+    os.kill(child, signal.SIGUSR1)
     assert supervisor.code() == 0
 
 
