@@ -82,6 +82,7 @@ def test_an_envelope_keeps_what_it_is_given() -> None:
         ("key", []),
         ("key", {}),
         ("schedule", 5),
+        ("schedule", Every),
         ("schedule", "* * * * *"),
         ("stamps", 5),
         ("stamps", [None]),

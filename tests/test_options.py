@@ -11,12 +11,13 @@ import rate_envelope_queue
 from rate_envelope_queue import (
     AsyncRateEnvelopeQueue,
     BadFieldsError,
+    ExponentialBackoff,
     HookBudget,
     QueueState,
     RateEnvelopeQueue,
     SystemClock,
 )
-from rate_envelope_queue.testing import AsyncManualClock
+from rate_envelope_queue.testing import AsyncManualClock, ManualClock
 
 QUEUES = [RateEnvelopeQueue, AsyncRateEnvelopeQueue]
 WRONG: list[tuple[str, Any]] = [
@@ -35,11 +36,13 @@ WRONG: list[tuple[str, Any]] = [
     ("stamps", 5),
     ("stamps", [5]),
     ("limiter", 5),
+    ("limiter", ExponentialBackoff),
     ("on_periodic_error", "explode"),
     ("hook_budget", 5),
     ("parent", "me"),
     ("metrics", "yes"),
     ("clock", 5),
+    ("clock", ManualClock),
     ("replace_stuck", 1),
 ]
 

@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from .core.verdict import Ending, Next
+from .errors import Cancelled
 
 if TYPE_CHECKING:
     from .core.run import Outcome, Run
@@ -38,9 +39,10 @@ def log_outcome(queue: str, run: Run, outcome: Outcome, verdict: Verdict) -> Non
     if error is None:
         return
     if outcome.ending is Ending.ERROR:
-        decided = outcome.decision is not None
-        follows = _FOLLOWS[verdict.next].format(seconds=outcome.decision.seconds if outcome.decision else 0)
-        level = logging.INFO if decided else logging.WARNING
+        seconds = 0.0 if outcome.decision is None else outcome.decision.seconds
+        follows = "it was cancelled" if run.is_given_up else _FOLLOWS[verdict.next].format(seconds=seconds)
+        is_wanted = outcome.decision is not None or (run.is_given_up and isinstance(error, Cancelled))
+        level = logging.INFO if is_wanted else logging.WARNING
         log(level, queue, f"{name} failed (attempt {run.attempt}), {follows}: {describe(error)}", error)
     elif outcome.ending is Ending.PANIC:
         log(logging.ERROR, queue, f"{name} panicked, it is finished: {describe(error)}", error)

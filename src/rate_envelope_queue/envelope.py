@@ -242,7 +242,7 @@ def _handling(
             raise BadFieldsError(
                 f"interval and schedule exclude each other, got {interval!r} and {schedule!r}"
             )
-        if not hasattr(schedule, "next_due"):
+        if not hasattr(schedule, "next_due") or isinstance(schedule, type):
             raise BadFieldsError(f"schedule must be Every(...) or Cron(...), got {schedule!r}")
     elif seconds:
         schedule = Every(seconds)

@@ -46,7 +46,7 @@ class Rate:
         )
         if found is None or float(found[1]) == 0:
             raise BadFieldsError(
-                f"{field} must be a Rate or a text such as '5/s' or '100/min', got {value!r}"
+                f"{field} must be a Rate or a text such as '5/s' or '100/min', with s, min, h or d, got {value!r}"
             )
         return cls(float(found[1]), _UNITS[found[2]])
 

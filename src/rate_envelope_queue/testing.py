@@ -276,6 +276,7 @@ def to_seconds(by: Seconds | str) -> float:
     unit = _UNITS.get(found[2] or "s") if found else None
     if not found or unit is None:
         raise BadFieldsError(
-            f"by must be seconds, a timedelta or a text such as '90 s' or '3 days', got {by!r}"
+            f"by must be seconds, a timedelta or a text such as '90 s' or '3 days', "
+            f"in one of {', '.join(_UNITS)}, got {by!r}"
         )
     return float(found[1]) * unit

@@ -290,6 +290,20 @@ def test_every_failure_leaves_one_line_in_the_log(
     assert record.exc_info is not None
 
 
+def test_an_answer_of_the_failure_hook_that_is_no_decision_is_logged(
+    driver: Driver, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(ctx: Context, envelope: Envelope[Any]) -> None:
+        raise ValueError
+
+    queue = driver.queue()
+    queue.send(driver.envelope(fail, failure_hook=lambda *_: 5))
+    assert queue.join(LIMIT)
+    assert "failure hook has decided nothing" in caplog.text
+    assert "retry_after(...) or None, got 5" in caplog.text
+    assert queue.stats().dropped == 1
+
+
 def test_a_hook_may_be_a_coroutine_function_in_asyncio_only(driver: Driver) -> None:
     async def hook(ctx: Context, envelope: Envelope[Any]) -> None:
         called.append(ctx.attempt)

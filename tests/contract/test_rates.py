@@ -297,6 +297,21 @@ def test_explain_says_why_an_envelope_does_not_run(driver: Driver, gate: Gate) -
     gate.open(2)
 
 
+def test_explain_names_what_holds_longest_of_two_gates(driver: Driver, gate: Gate) -> None:
+    limits: dict[str, Any] = {"rates": {"slow": "1/min"}, "concurrency": {"one": 1}}
+    queue: Any = driver.queue(workers=2, rate="1/s", **limits)
+    throttled = driver.envelope(type="slow")
+    queue.send(driver.envelope(type="slow"), throttled)
+    assert queue.join(0.01) is False
+    assert queue.explain(throttled).until == driver.clock.wall() + timedelta(minutes=1)
+    driver.advance(1)
+    held = driver.envelope(type="one")
+    queue.send(driver.envelope(gate.pass_through, type="one"), held)
+    gate.wait_reached()
+    assert queue.explain(held).reason is Reason.CONCURRENCY
+    gate.open()
+
+
 @pytest.mark.parametrize(
     ("options", "field"),
     [

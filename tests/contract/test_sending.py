@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from typing import Any
 
@@ -334,7 +335,10 @@ def test_cancel_finds_an_envelope_by_its_key(driver: Driver) -> None:
     assert queue.occupied == 0
 
 
-def test_cancel_of_a_running_envelope_cancels_its_context_and_finishes_it(driver: Driver, gate: Gate) -> None:
+def test_cancel_of_a_running_envelope_cancels_its_context_and_finishes_it(
+    driver: Driver, gate: Gate, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "rate_envelope_queue")
     seen: list[bool] = []
 
     def work(ctx: Any, envelope: Any) -> None:
@@ -354,6 +358,9 @@ def test_cancel_of_a_running_envelope_cancels_its_context_and_finishes_it(driver
     driver.advance(10)
     stats = queue.stats()
     assert (stats.done, stats.failed, stats.dropped) == (0, 1, 1)
+    (record,) = caplog.records
+    assert record.levelname == "INFO", "it was wanted"
+    assert "failed (attempt 1), it was cancelled: " in record.getMessage()
 
 
 def _wait_for(condition: Any) -> None:

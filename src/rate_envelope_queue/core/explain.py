@@ -50,11 +50,12 @@ def explain(queue: WorkQueue, envelope: Envelope[Any], now: float) -> Answer:
         return Answer(Reason.NOT_STARTED)
     if queue.is_paused:
         return Answer(Reason.PAUSED)
-    for gate in queue.gates_of(envelope):
-        if gate.is_taken:
-            holders = (run.envelope for run in queue.runs() if run.envelope.type == envelope.type)
-            return Answer(Reason.CONCURRENCY, held_by=tuple(holders))
-        if gate.paced_until > now:
-            return Answer(Reason.THROTTLED, until=gate.paced_until)
+    gates = queue.gates_of(envelope)
+    if any(gate.is_taken for gate in gates):
+        holders = (run.envelope for run in queue.runs() if run.envelope.type == envelope.type)
+        return Answer(Reason.CONCURRENCY, held_by=tuple(holders))
+    paced_until = max((gate.paced_until for gate in gates), default=now)
+    if paced_until > now:
+        return Answer(Reason.THROTTLED, until=paced_until)
     line = [identity_of(ready) for ready in queue.ready_envelopes()]
     return Answer(Reason.POSITION, position=line.index(identity_of(envelope)) + 1)

@@ -203,5 +203,10 @@ def steps(
             notes = (*notes, Note(f"{name} hook raised, which changes nothing", run.raised))
         elif ending is Ending.ERROR and isinstance(run.answer, Decision):
             decision = run.answer
+        elif ending is Ending.ERROR and run.answer is not None:
+            wrong = TypeError(
+                f"it must return drop(), retry_now(), retry_after(...) or None, got {run.answer!r}"
+            )
+            notes = (*notes, Note("failure hook has decided nothing", wrong))
     plain = ending is _SUCCESS and not notes
     run.outcome = SUCCEEDED if plain else Outcome(ending, error, decision, notes)
