@@ -52,6 +52,18 @@ def test_jitter_adds_up_to_so_many_seconds(driver: Driver) -> None:
     assert len(set(gaps)) > 1
 
 
+def test_a_schedule_made_from_every_is_asked_for_each_tick(driver: Driver) -> None:
+    class Doubling(Every):
+        def next_due(self, now: float, *_: Any) -> tuple[float, None]:
+            return 2 * now or 1.0, None
+
+    ran: list[float] = []
+    queue = driver.queue()
+    queue.send(noting(driver, ran, schedule=Doubling(10)))
+    driver.advance(10)
+    assert ran == [0, 1, 2, 4, 8]
+
+
 def test_cron_runs_at_its_next_match_and_then_at_each(driver: Driver) -> None:
     ran: list[float] = []
     queue = driver.queue()  # the clock starts at midnight UTC
@@ -114,6 +126,20 @@ def test_a_wall_clock_that_is_set_moves_cron_and_nothing_else(driver: Driver) ->
     queue._look()
     driver.advance(3600)
     assert by_cron == [1800, 2400 + 3000]
+
+
+def test_a_cron_that_took_the_key_of_a_running_one_follows_a_wall_clock_that_is_set(driver: Driver) -> None:
+    ran: list[float] = []
+    queue: Any = driver.queue()
+    cron = noting(driver, ran, schedule=Cron("0 * * * *"), key="k")
+    queue.send(driver.envelope(lambda ctx, envelope: ctx.wait(60), key="k"))
+    driver.advance(30)
+    queue.send(cron)
+    driver.advance(570)  # 00:10
+    driver.clock._epoch += timedelta(minutes=30)  # 00:40
+    queue._look()
+    driver.advance(1800)
+    assert ran == [60, 1800]
 
 
 def test_a_cron_survives_a_stop_and_a_start(driver: Driver) -> None:

@@ -263,17 +263,16 @@ class WorkQueue(Tally):
         envelope, first_due, due, beat = entry
         identity = identity_of(envelope)
         place = self._places.get(identity)
-        if place is None:
+        if beat is not None:
+            self.follows_wall |= envelope.schedule is not None and envelope.schedule.follows_wall
+        if place is None or (isinstance(place, Run) and place.again is None):
             self.added += 1
             self._slowly_added += 1
+        if place is None:
             if beat is not None:
                 self._memories.keep_beat(identity, beat, failed=None)
-                self.follows_wall |= envelope.schedule is not None and envelope.schedule.follows_wall
             self._wait_for(identity, envelope, now, first_due)
         elif isinstance(place, Run):
-            if place.again is None:
-                self.added += 1
-                self._slowly_added += 1
             earlier = now if due is None else due
             if place.again is not None:
                 earlier = min(earlier, place.again[1])
