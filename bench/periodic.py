@@ -91,12 +91,10 @@ def cases(*, quick: bool) -> list[Case]:
 def _observe(seconds: float) -> _Window:
     """Let all of them run, and watch for so long."""
     schedule = Every(_INTERVAL, fixed_rate=True)
-    starts: list[float] = []
-    started: list[int] = []
+    starts: list[float] = []  # instant, number of the envelope, instant, …
 
     def note_start(ctx: Context, envelope: Envelope[int]) -> None:
-        starts.append(monotonic())
-        started.append(envelope.payload)
+        starts.extend((monotonic(), envelope.payload))
 
     envelopes = [Envelope(note_start, payload=number, schedule=schedule) for number in range(_N)]
     queue = RateEnvelopeQueue("bench", workers=_WORKERS, stop_mode="stop")
@@ -109,8 +107,8 @@ def _observe(seconds: float) -> _Window:
     queue.stop()
     expect(queue.stats().occupied, _N, "envelopes still in the queue")
     latenesses = [
-        (start - first_beats[number]) % _INTERVAL
-        for start, number in zip(starts, started, strict=True)
+        (start - first_beats[int(number)]) % _INTERVAL
+        for start, number in zip(starts[::2], starts[1::2], strict=True)
         if opened_at <= start < closed_at
     ]
     return _Window(closed_at - opened_at, cpu, latenesses)

@@ -330,12 +330,12 @@ class Driver(ABC, Generic[W]):
         return steps(run, run.envelope._handling or PLAIN, None, error, self._budget, self._now)
 
     def _judged(self, run: Run, outcome: Outcome) -> Judgement | None:
-        """What follows a run; None if it simply succeeded."""
+        """What follows a run; None if it succeeded and the queue itself knows what follows."""
         handling = run.envelope._handling or PLAIN
         if outcome is SUCCEEDED and handling.schedule is None:
             abandon(run.envelope)  # a stamp may have succeeded without the call
             return None
-        if outcome is SUCCEEDED and handling.ticks is not None and self._judge.goes_on:
+        if outcome is SUCCEEDED and handling.ticks is not None and self._judge.leaves_ticks:
             return None
         return self._judge.judge(run, outcome)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from ._checks import duration
@@ -17,7 +18,7 @@ from .envelope import PLAIN, identity_of
 from .errors import RateLimited
 from .futures import abandon
 from .limiters import ExponentialBackoff, MaxOf, TokenBucket, give_clock
-from .schedule import ANY_TIME, Beat
+from .schedule import Beat
 
 if TYPE_CHECKING:
     from .clock import Clock
@@ -30,24 +31,25 @@ Judgement = tuple[Verdict, float | None, Beat]
 
 BROKEN: Judgement = (VERDICTS[Ending.PANIC, Mode.ONCE, None], None, None)
 """Of a run that could not be judged."""
+_ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)  # for schedules that do not ask
 
 
 class Judge:
     """Decides for one queue."""
 
-    __slots__ = ("_clock", "_limiter", "_mode", "_now", "_queue", "_ticked", "goes_on")
+    __slots__ = ("_clock", "_limiter", "_mode", "_now", "_queue", "_ticked", "leaves_ticks")
 
     def __init__(self, queue: str, clock: Clock, mode: Mode, limiter: Limiter | None) -> None:
         self._queue = queue
         self._clock = clock
         self._now = clock.now
         self._mode = mode
-        self.goes_on = mode is Mode.INTERVAL
-        """Does a periodic one have nothing to forget when it succeeds, so that nobody needs to judge that?"""
+        self.leaves_ticks = mode is Mode.INTERVAL
+        """Is there nothing to forget when a periodic one succeeds, so that the queue may follow its ticks unasked?"""
         self._ticked = VERDICTS[Ending.SUCCESS, mode, None]
         self._limiter = limiter or MaxOf(ExponentialBackoff(1, 30), TokenBucket(5, burst=10))
         give_clock(self._limiter, clock)
-        if limiter is not None and self.goes_on:
+        if limiter is not None and self.leaves_ticks:
             log(logging.WARNING, queue, "limiter= delays nothing unless on_periodic_error='backoff'")
 
     def judge(self, run: Run, outcome: Outcome) -> Judgement:
@@ -63,7 +65,7 @@ class Judge:
                 mode = Mode.ONCE if schedule is None else self._mode
                 verdict = VERDICTS[outcome.ending, mode, outcome.choice]
             if verdict.next is Next.TICK and schedule is not None:
-                wall = self._clock.wall() if schedule.follows_wall else ANY_TIME
+                wall = self._clock.wall() if schedule.follows_wall else _ANY_TIME
                 due, beat = schedule.next_due(now, wall, run.beat)
             elif verdict.next is Next.BACKOFF:
                 due = now + self._backoff(envelope)

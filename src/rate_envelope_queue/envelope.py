@@ -47,7 +47,7 @@ class Handling:
     deadline: float = 0.0
     schedule: Schedule | None = None
     ticks: Every | None = None
-    """The schedule, if it is one that the queue itself can follow: it asks no wall clock and is no user's code."""
+    """The schedule, if the queue itself can follow it: no code of the user's, no time of day, and no chance."""
     before_hook: Callable[..., Any] | None = None
     after_hook: Callable[..., Any] | None = None
     success_hook: Callable[..., Any] | None = None
@@ -257,7 +257,7 @@ def _handling(
     return Handling(
         deadline=limit,
         schedule=schedule,
-        ticks=schedule if schedule.__class__ is Every else None,
+        ticks=schedule if type(schedule) is Every and not schedule.jitter else None,
         before_hook=before,
         after_hook=after,
         success_hook=success,

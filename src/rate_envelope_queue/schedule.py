@@ -19,10 +19,8 @@ from .errors import BadFieldsError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)
-"""For schedules that do not ask for the time of day."""
 Beat = float | tuple[datetime, float] | None
-"""What a schedule remembers between two ticks: for its eyes only, the queue just keeps it."""
+"""What a schedule remembers between two ticks. The queue just keeps it, but for the ticks that it follows itself."""
 
 _DAY = timedelta(days=1)
 _HAIR = timedelta(seconds=1)
@@ -98,23 +96,27 @@ class Every:
         return now, now if self.fixed_rate else None
 
     def next_due(
-        self, now: float, wall: datetime | None, beat: Beat, rand: Callable[[], float] | None = None
+        self, now: float, wall: datetime, beat: Beat, rand: Callable[[], float] | None = None
     ) -> tuple[float, Beat]:
         """So many seconds from now; at a fixed rate, the first beat after now."""
-        start = beat if isinstance(beat, float) else now
-        return self.tick_after(now, start, rand), start if self.fixed_rate else None
-
-    def tick_after(self, now: float, start: float, rand: Callable[[], float] | None = None) -> float:
-        """`next_due` by the shortest way, where the beat has begun already."""
-        seconds = self.seconds
-        if self.fixed_rate:
-            due = start + ((now - start) // seconds + 1.0) * seconds
-            if not start < now < due < inf:  # hardly ever
-                due = _first_beat(start, seconds, now)
-        else:
-            due = now + seconds
+        due, beat = self._tick(now, beat)
         if self.jitter:
             due += self.jitter * (rand or _random())()
+        return due, beat
+
+    def _tick(self, now: float, beat: Beat) -> tuple[float, Beat]:
+        """`next_due` without jitter."""
+        start = beat if isinstance(beat, float) else now
+        return self._tick_after(now, start), start if self.fixed_rate else None
+
+    def _tick_after(self, now: float, start: float | None) -> float:
+        """The instant of `_tick`, by the shortest way, where the beat has begun if there is one."""
+        seconds = self.seconds
+        if start is None or not self.fixed_rate:
+            return now + seconds
+        due = start + ((now - start) // seconds + 1.0) * seconds
+        if not start < now < due < inf:  # hardly ever
+            due = _first_beat(start, seconds, now)
         return due
 
     def __repr__(self) -> str:

@@ -302,7 +302,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
         """A worker: settle, take and run, until there is nothing left to take and the queue stops."""
         inside.set(self)
         core, pool, lock, now_of = self._core, self._pool, self._lock, self._now
-        judge, goes_on = self._judge.judge, self._judge.goes_on
+        judge, leaves_ticks = self._judge.judge, self._judge.leaves_ticks
         rings: Sequence[Ring] = ()
         stays = True
         waiters, has_stamps = self._waiters, bool(self._stamps)
@@ -358,7 +358,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
                 if run._cancelled is not None:
                     judged = self._drive(run, self._report(run, None))
                 elif handling is not None and handling.schedule is not None:
-                    judged = None if goes_on and handling.ticks is not None else judge(run, SUCCEEDED)
+                    judged = None if leaves_ticks and handling.ticks is not None else judge(run, SUCCEEDED)
                     is_fresh = False  # the next tick comes by the alarm, not from a sender
         if self._terminates_at_end and self._core.state is QueueState.STOPPED:
             self._begin_terminate()

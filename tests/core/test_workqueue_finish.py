@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from rate_envelope_queue.core.entry import Entry
-from rate_envelope_queue.schedule import ANY_TIME, Every
+from rate_envelope_queue.schedule import Every
 
 from .conftest import FAILED_TICK, STOP_TYPE, TICK, Bench, env
 
@@ -18,10 +19,13 @@ if TYPE_CHECKING:
     from rate_envelope_queue.envelope import Envelope
 
 INTERVAL = 4.0
+ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 def a_ticker_that_runs(bench: Bench, schedule: Every) -> Run:
     ticker = env("ticker", type="sms", key="k", schedule=schedule)
+    assert ticker._handling is not None
+    assert ticker._handling.ticks is schedule, "or else there is only one way"
     first, beat = schedule.first_due(bench.now, ANY_TIME)
     bench.queue.add([Entry(ticker, first, None, beat)], bench.now)
     return bench.take()

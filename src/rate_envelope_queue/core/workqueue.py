@@ -336,7 +336,7 @@ class WorkQueue(Tally):
                 if ticks is None:
                     del places[identity]
                 else:
-                    places[identity] = at = Due(ticks.tick_after(now, beat))  # type: ignore[arg-type]
+                    places[identity] = at = Due(ticks._tick_after(now, beat))  # type: ignore[arg-type]
                     self._agenda.add(identity, envelope, at)
                 self.done += 1
                 if self._gates is not None:
@@ -386,7 +386,7 @@ class WorkQueue(Tally):
     def finish(self, run: Run, now: float) -> None:
         """Settle a run that simply succeeded, where `take` cannot do it on its way."""
         ticks = (run.envelope._handling or PLAIN).ticks
-        due, beat = (None, None) if ticks is None else ticks.next_due(now, None, run.beat)
+        due, beat = (None, None) if ticks is None else ticks._tick(now, run.beat)
         self.settle(run, _DONE if due is None else _TICKED, due, beat, now)
 
     def settle(self, run: Run, verdict: Verdict, due: float | None, beat: Beat, now: float) -> None:
