@@ -43,8 +43,11 @@ _UNITS = {
     "d": 86400,
     "day": 86400,
 }
-_PATIENCE = 0.1
-"""Real seconds without any change after which a run that waits for something else is left alone."""
+_PATIENCE = 1.0
+"""Real seconds without any change after which a run that waits for something else is left alone.
+
+Long, as a machine may be busy: who is left alone too early makes a test fail by chance.
+"""
 
 
 class Attached(Protocol):
