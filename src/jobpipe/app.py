@@ -421,8 +421,10 @@ class Jobpipe:
             raise JobNotFoundError(id)
         if found not in sources(Move.REVIVE):
             raise WrongStatusError(id, found, "be retried: only failed and cancelled jobs can")
-        self.hint()
-        return await self.get(id)
+        try:
+            return await self.get(id)
+        finally:
+            self.hint()  # Why last: who asked is to see the job as it was put back, if nobody else is faster
 
     async def cancel_many(
         self, *, status: JobStatus | str | None = None, type: str | None = None, queue: str | None = None
