@@ -381,6 +381,24 @@ def test_futures_of_what_is_dropped_are_cancelled() -> None:
     run(main())
 
 
+def test_a_send_on_another_loop_or_on_none_is_refused_while_a_worker_sleeps() -> None:
+    """It would be woken only by the insurance, after seconds."""
+
+    async def main() -> None:
+        async with AsyncRateEnvelopeQueue("q", workers=1) as queue:
+            while not queue._pool.idle:
+                await asyncio.sleep(0)
+            for call in (
+                lambda: asyncio.run(queue.send(Envelope(noop))),
+                lambda: queue.send_nowait(Envelope(noop)),
+            ):
+                with pytest.raises(RuntimeError, match=r"'q' runs on an event loop .* use send_threadsafe"):
+                    await asyncio.to_thread(call)
+            assert queue.stats().added == 0
+
+    run(main())
+
+
 def test_send_threadsafe_from_another_thread() -> None:
     async def main() -> None:
         async with AsyncRateEnvelopeQueue("q", workers=1, capacity=1) as queue:

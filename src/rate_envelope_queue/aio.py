@@ -85,6 +85,11 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
         self._send(envelopes, delay)
 
     def _send(self, envelopes: tuple[Envelope[Any], ...], delay: Seconds) -> None:
+        if self._pool.idle and asyncio._get_running_loop() is not self._loop:
+            # Why only then: to wake a worker from elsewhere does not work. Where none sleeps, nobody is woken.
+            raise RuntimeError(
+                f"queue {self._name!r} runs on an event loop that is not this thread's: use send_threadsafe()"
+            )
         if delay is _NO_DELAY and len(envelopes) == 1:
             envelope = envelopes[0]
             if envelope.__class__ is Envelope and envelope._lane < SPECIAL and not self._on_send:
