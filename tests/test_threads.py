@@ -339,12 +339,13 @@ def test_a_worker_of_before_a_stop_that_oversleeps_keeps_no_alarm_of_the_next_st
     queue.terminate()
 
 
-def test_a_worker_that_is_woken_as_it_wakes_by_itself_is_woken_once() -> None:
+def test_a_worker_that_is_woken_as_it_wakes_by_itself_is_woken_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rate_envelope_queue.threads._SOON", LIMIT)
     clock, ran = _HoldingClock("worker"), threading.Semaphore(0)
     soon = Envelope(lambda ctx, envelope: ran.release())
     queue = RateEnvelopeQueue("q", workers=1, clock=clock)
     queue.start()
-    queue.submit(queue.send, soon, delay=0.005)  # what the worker waits for itself, for it comes due so soon
+    queue.submit(queue.send, soon, delay=0.5)  # what the worker waits for itself, for it comes due so soon
     assert clock.held.wait(LIMIT)
     queue.send(Envelope(lambda ctx, envelope: ran.release()))  # rings for the one that is awake already
     clock.let_go.set()
