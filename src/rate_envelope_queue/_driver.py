@@ -503,9 +503,7 @@ def _call_stamped(stamps: tuple[Stamp, ...], invoke: Invoker, ctx: Context, enve
 
 def _check_envelope(envelope: object) -> None:
     if not isinstance(envelope, Envelope):
-        hint = (
-            "; several are given one by one: send(*envelopes)" if isinstance(envelope, list | tuple) else ""
-        )
+        hint = "; give them one by one, not as a list" if isinstance(envelope, list | tuple) else ""
         raise BadFieldsError(f"envelope must be an Envelope, got {envelope!r}{hint}")
 
 

@@ -218,6 +218,8 @@ class Unprintable(Exception):
     def __str__(self) -> str:
         raise RuntimeError("no text for you")
 
+    __repr__ = __str__
+
 
 def test_an_error_without_a_text_is_settled_and_logged(
     driver: Driver, caplog: pytest.LogCaptureFixture
@@ -297,10 +299,10 @@ def test_an_answer_of_the_failure_hook_that_is_no_decision_is_logged(
         raise ValueError
 
     queue = driver.queue()
-    queue.send(driver.envelope(fail, failure_hook=lambda *_: 5))
+    queue.send(driver.envelope(fail, failure_hook=lambda *_: Unprintable()))
     assert queue.join(LIMIT)
     assert "failure hook has decided nothing" in caplog.text
-    assert "retry_after(...) or None, got 5" in caplog.text
+    assert "retry_after(...) or None, got a value of type Unprintable" in caplog.text
     assert queue.stats().dropped == 1
 
 

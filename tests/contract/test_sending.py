@@ -22,16 +22,9 @@ from rate_envelope_queue import (
 from .conftest import LIMIT, Driver, Gate
 
 
-@pytest.mark.parametrize(
-    ("sent", "said"),
-    [(5, "got 5$"), ([], r"got \[\]; several are given one by one: send\(\*envelopes\)")],
-    ids=["a number", "a list"],
-)
-def test_what_is_no_envelope_is_refused_and_a_list_gets_a_hint(driver: Driver, sent: Any, said: str) -> None:
-    queue = driver.queue()
-    with pytest.raises(BadFieldsError, match=f"envelope must be an Envelope, {said}"):
-        queue.send(sent)
-    assert queue.occupied == 0
+def test_a_list_of_envelopes_gets_a_hint(driver: Driver) -> None:
+    with pytest.raises(BadFieldsError, match=r"must be an Envelope, got \[\]; give them one by one"):
+        driver.queue().send([])  # type: ignore[arg-type]
 
 
 def test_sent_again_while_it_waits_runs_once(driver: Driver) -> None:

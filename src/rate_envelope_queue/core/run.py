@@ -204,8 +204,10 @@ def steps(
         elif ending is Ending.ERROR and isinstance(run.answer, Decision):
             decision = run.answer
         elif ending is Ending.ERROR and run.answer is not None:
+            # Why not its repr: that is code of the user's, which may raise.
+            kind = type(run.answer).__name__
             wrong = TypeError(
-                f"it must return drop(), retry_now(), retry_after(...) or None, got {run.answer!r}"
+                f"it must return drop(), retry_now(), retry_after(...) or None, got a value of type {kind}"
             )
             notes = (*notes, Note("failure hook has decided nothing", wrong))
     plain = ending is _SUCCESS and not notes
