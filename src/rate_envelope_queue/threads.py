@@ -358,6 +358,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
                 if run._cancelled is not None:
                     judged = self._drive(run, self._report(run, None))
                 elif handling is not None and handling.schedule is not None:
+                    # Why not `_judged`: it is a call more for each tick.
                     judged = None if leaves_ticks and handling.ticks is not None else judge(run, SUCCEEDED)
                     is_fresh = False  # the next tick comes by the alarm, not from a sender
         if self._terminates_at_end and self._core.state is QueueState.STOPPED:

@@ -15,6 +15,7 @@ from rate_envelope_queue import (
     BadFieldsError,
     Context,
     Envelope,
+    QueueState,
     Rate,
     RateLimited,
     Reason,
@@ -161,6 +162,22 @@ def test_a_permit_comes_back_however_a_run_ends(driver: Driver, ending: str) -> 
         assert queue.join(LIMIT)
     queue.send(driver.envelope(type="t"))
     assert queue.join(LIMIT)
+
+
+def test_a_drain_waits_for_a_type_that_cools_but_not_for_who_cooled_it(driver: Driver) -> None:
+    def limited(ctx: Any, envelope: Any) -> None:
+        raise RateLimited(30)
+
+    queue = driver.queue()
+    queue.send(driver.envelope(limited, type="api"), driver.envelope(type="api"))
+    assert queue.join(0.01) is False
+    assert queue.stop(0) is False
+    driver.advance(29)
+    assert queue.state is QueueState.STOPPING
+    driver.advance(1)
+    assert queue.stop(LIMIT) is True
+    stats = queue.stats()
+    assert (stats.done, stats.delayed, stats.occupied) == (1, 1, 1)
 
 
 def test_permits_survive_a_stop_and_a_start(driver: Driver, gate: Gate) -> None:

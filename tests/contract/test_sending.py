@@ -156,6 +156,18 @@ def test_with_a_key_the_newest_sent_during_a_run_runs_next(driver: Driver, gate:
     assert ran == ["first", "third"]
 
 
+def test_a_one_off_sent_during_a_run_takes_the_place_of_a_periodic_one_with_its_key(
+    driver: Driver, gate: Gate
+) -> None:
+    queue = driver.queue()
+    queue.send(driver.envelope(gate.pass_through, key="k", interval=10))
+    gate.wait_reached()
+    queue.send(driver.envelope(key="k"))
+    gate.open()
+    assert queue.join(LIMIT)
+    assert (queue.stats().done, queue.occupied) == (2, 0)
+
+
 def test_higher_priority_first_and_equal_ones_in_order_of_arrival(driver: Driver) -> None:
     ran: list[object] = []
     queue = driver.queue(start=False)
