@@ -442,9 +442,10 @@ class Jobpipe:
 
     def _cancel(self, ids: list[str]) -> list[JobStatus | None]:
         found = self.store.cancel(ids)
-        running = [id for id, status in zip(ids, found, strict=True) if status is JobStatus.RUNNING]
-        for listener in self._on_cancel if running else ():
-            listener(running)
+        at_hand = (JobStatus.RUNNING, JobStatus.QUEUED)  # Why queued, too: it may have been claimed ahead
+        wanted = [id for id, status in zip(ids, found, strict=True) if status in at_hand]
+        for listener in self._on_cancel if wanted else ():
+            listener(wanted)
         return found
 
     async def _each(

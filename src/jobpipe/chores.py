@@ -26,6 +26,8 @@ _HEARTBEATS = 3
 """Heartbeats in the time of a lease."""
 _LONGEST_PAUSE = 1.0
 """Seconds: so long it may take until a running job learns that another process wants it cancelled."""
+_LONGEST_UNTOLD = 0.05
+"""Seconds: a job that began before is to be seen running."""
 _PRUNE_EVERY = 60.0
 _TELLING = "telling that it lives"
 _AGAIN = 2.0
@@ -103,15 +105,23 @@ class Chores:
         return None
 
     def _extend(self) -> None:
+        self._tell_begins(after=_LONGEST_UNTOLD)
         leases = self._runner.leases() if self._runner is not None else []
         if leases and self._runner is not None:
             asked_at = self._runner.now()
             states = self._store.extend(leases, self._pipe.settings.lease)
             self._runner.kept(dict(zip(leases, states, strict=True)), asked_at)
 
+    def _tell_begins(self, after: float) -> None:
+        """Why here, too: a handler may block the event loop, and is to be seen running all the same."""
+        leases, started_at = self._runner.begins(after) if self._runner is not None else ([], [])
+        if leases and self._runner is not None:
+            self._runner.begun(dict(zip(leases, self._store.begin(leases, started_at), strict=True)))
+
     def _note_progress(self) -> None:
         reports = self._runner.take_progress() if self._runner is not None else []
         if reports:
+            self._tell_begins(after=0.0)
             self._store.progress(reports)
 
     def _rescue(self) -> float | None:

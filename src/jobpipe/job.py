@@ -35,7 +35,7 @@ class Move(StrEnum):
     """What can happen to a job."""
 
     COME_DUE = "come due"
-    CLAIM = "claim"
+    BEGIN = "begin"
     SUCCEED = "succeed"
     FAIL = "fail"
     RETRY = "retry"
@@ -50,7 +50,7 @@ _S, _M = JobStatus, Move
 
 TRANSITIONS: Mapping[JobStatus, Mapping[Move, JobStatus]] = {
     _S.SCHEDULED: {_M.COME_DUE: _S.QUEUED, _M.CANCEL: _S.CANCELLED},
-    _S.QUEUED: {_M.CLAIM: _S.RUNNING, _M.CANCEL: _S.CANCELLED},
+    _S.QUEUED: {_M.BEGIN: _S.RUNNING, _M.CANCEL: _S.CANCELLED},
     _S.RUNNING: {
         _M.SUCCEED: _S.DONE,
         _M.FAIL: _S.FAILED,

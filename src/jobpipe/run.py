@@ -21,7 +21,7 @@ class Run:
 
     __slots__ = (
         *("began_at", "claim", "envelope", "is_cancelling", "is_ended", "is_gone", "job_type", "progress"),
-        *("held_until", "key", "result", "taken_at"),
+        *("held_until", "is_begin_stored", "key", "result", "taken_at"),
     )
 
     envelope: Envelope[Run]
@@ -33,11 +33,18 @@ class Run:
         self.taken_at = now + claim.starts_in
         self.held_until = held_until  # at least, by the runner's clock
         self.began_at = 0.0  # 0 until it begins
+        self.is_begin_stored = claim.has_begun
         self.is_ended = False
         self.is_cancelling = False  # somebody wants it cancelled, and it was told
         self.is_gone = False  # given back, or lost: whatever comes of it is not recorded
         self.progress: Progress | None = None
         self.result: bytes | None = None
+
+    @property
+    def started_at(self) -> float:
+        """When it began, by the clock of the store. Why not to the letter with a limit: it has its place in a rate."""
+        late = 0.0 if self.job_type.limit is not None else self.began_at - self.taken_at
+        return self.claim.started_at + late
 
     @property
     def lacks_key(self) -> bool:

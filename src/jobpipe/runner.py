@@ -1,7 +1,7 @@
 """Runner: claims jobs in batches, runs each as an envelope, and settles what came of them in batches.
 
-A job that it holds is waiting for a free place, under way, or ended and not settled yet; its lease is kept
-all the while. Everything happens on the event loop but the handlers that are plain functions.
+A job that it holds is waiting for a free slot, under way, or ended and not settled yet; its lease is kept
+all the while. Those that wait were claimed ahead: only while jobs keep ending, and given back when none does. Everything happens on the event loop but the handlers that are plain functions.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from rate_envelope_queue import AsyncRateEnvelopeQueue, Clock, Envelope, SystemClock
 
+from .begins import Begins
 from .builtin import is_on
 from .errors import LeaseLostError, StoreError
 from .job import Move, Progress
@@ -39,13 +40,13 @@ logger = logging.getLogger("jobpipe")
 POLL = 1.0
 """Seconds after which it looks for jobs even if nothing was heard of any."""
 _MOST_AHEAD = 1_000
-"""Jobs claimed beyond the places there are, at the most."""
+"""Jobs claimed beyond the slots there are, at the most."""
 _SECONDS_AHEAD = 0.05
-"""So much work may wait here for a place: enough to never run dry, too little to be missed elsewhere."""
+"""So much work may wait here for a slot: enough to never run dry, too little to be missed elsewhere."""
 _TURNOVER = 0.01
-"""Seconds since the last job ended in which another place is likely to be free soon."""
-_TOO_LONG_AHEAD = 0.5
-"""Seconds after which a job that still waits here is given back."""
+"""Seconds since the last job ended in which another slot is likely to be free soon."""
+_STANDSTILL = 0.03
+"""Seconds without an end of a job after which those that wait here are given back."""
 _AWAY_PAUSES = (0.05, 0.2, 1.0)
 _CLOCK = SystemClock()
 
@@ -70,13 +71,18 @@ class Runner:
         self._limits = [job_type.limit for job_type in types.values() if job_type.limit is not None]
         rated = {limit.type for limit in self._limits if limit.interval}
         self._unrated = [type for type in self._types if type not in rated]
-        self._ended_at = 0.0
+        self._ended_at = -inf
         self._lease = pipe.settings.lease
         self._began_at = time.time()
         self._lock = threading.Lock()  # of the flags of a run: handlers in threads begin on their own
         self._held: dict[Lease, Run] = {}  # until it is settled or given back
         self._arriving: dict[Lease, float] = {}  # claimed, not told to the event loop yet: held until then
         self._unended = 0  # of those, the ones that wait or run
+        self._cooling: dict[
+            str, list[Run]
+        ] = {}  # types that are to cool as soon as that is stored; what waits for it
+        self._begins = Begins(self.now, self._tell_begins)
+        self._refill_at = slots  # so few unended ones, and it is time to claim more
         self._progress: dict[Lease, Progress] = {}
         self._performer = Performer(begin=self._begin, report=self._report, end=self._end)
         self._recorder = Recorder(pipe, self._settled)
@@ -124,23 +130,29 @@ class Runner:
             late = list(self._held.values())
             logger.warning("%d jobs did not end within %g s: they are given back", len(late), grace)
             await self._give_back(late, also_begun=True)
+        await self._begins.stop()
         await self.queue.terminate()
         await self._recorder.finish()
 
     async def _give_back(self, runs: list[Run], *, also_begun: bool = False) -> None:
         """Release jobs that have not begun, or not ended; what they come to is not recorded any more."""
+        taken = self._take_back(runs, also_begun=also_begun)
+        if taken:
+            await self._release(taken)
+
+    def _take_back(self, runs: list[Run], *, also_begun: bool = False) -> list[Run]:
+        """From now on none of them begins; those to be released."""
         with self._lock:
-            runs = [
+            taken = [
                 run
                 for run in runs
                 if run.claim.lease in self._held
                 and not (run.is_gone or run.is_ended)
                 and (also_begun or not run.began_at)
             ]
-            for run in runs:
+            for run in taken:
                 run.is_gone = True
-        if runs:
-            await self._release(runs)
+        return taken
 
     async def _release(self, runs: list[Run]) -> None:
         for run in runs:
@@ -157,8 +169,9 @@ class Runner:
 
     def _let_go(self, run: Run) -> None:
         if self._held.pop(run.claim.lease, None) is not None:
+            self._begins.discard(run)
             self._unended -= 1
-            self._nudged.set()  # there is a place
+            self._nudged.set()  # there is a slot
             self._changed.set()
 
     # Claiming
@@ -180,7 +193,8 @@ class Runner:
             self._from_anywhere(self._nudged.set)
 
     def _cancel_from_anywhere(self, ids: Sequence[str]) -> None:
-        self.heed({lease: LeaseState.CANCELLING for lease in self.leases() if lease.id in ids})
+        wanted = set(ids)
+        self.heed({lease: LeaseState.CANCELLING for lease in self.leases() if lease.id in wanted})
 
     async def _claim_jobs(self) -> None:
         failures = 0
@@ -202,7 +216,7 @@ class Runner:
                 else:
                     failures = 0
                     await self._take_on(haul.claims)
-                    if len(haul.claims) == room:
+                    if haul.has_more and haul.claims:
                         continue
                     if haul.due_in is not None:
                         # Why not at once: what is due and was not claimed cannot be, for now.
@@ -210,7 +224,7 @@ class Runner:
             else:
                 self._has_more = True  # Why: what it was nudged for is for when there is room
             if self._unended > self.slots:
-                pause = min(pause, _TOO_LONG_AHEAD / 2)
+                pause = min(pause, _STANDSTILL)
             try:
                 async with asyncio.timeout(max(pause, 0.001)):
                     await self._nudged.wait()
@@ -219,37 +233,44 @@ class Runner:
 
     def _claim(self, room: int) -> Haul:
         """In the courier's thread. Why noted there: a handler may block the loop, and leases are kept all the same."""
-        types = self._types if self._has_places() else self._unrated
+        types = self._types if self._has_slots() else self._unrated
         self._has_more = True
         reach("claim-before")
         asked_at = self.now()  # Why before: nobody knows when in the meantime the leases began
-        haul = self._store.claim(self.name, types, room, self._lease, self._limits)
+        free = max(self.slots - self._unended, 0)
+        haul = self._store.claim(self.name, types, room, self._lease, self._limits, free)
         if haul.claims:
             reach("claim-after")
-        self._has_more = len(haul.claims) == room or haul.due_in == 0 or types is not self._types
+        self._has_more = haul.has_more or haul.due_in == 0 or types is not self._types
         self._arriving = {claim.lease: asked_at + self._lease for claim in haul.claims}
         return haul
 
-    def _has_places(self) -> bool:
+    def _has_slots(self) -> bool:
         """Is one free, or have they been changing hands just now? A job whose time to start has come must not wait."""
-        return self._unended < self.slots or time.perf_counter() - self._ended_at < _TURNOVER
+        return self._unended < self.slots or self._still() < _TURNOVER
+
+    def _still(self) -> float:
+        """Seconds since the last job ended."""
+        return self.now() - self._ended_at
 
     def _room(self) -> int:
         """How many jobs to claim now: 0 while there is enough to do."""
-        if not self._run_seconds:
+        if not self._run_seconds or self._still() >= _STANDSTILL:
             ahead = 0
         else:
             ahead = min(int(self.slots * _SECONDS_AHEAD / self._run_seconds), _MOST_AHEAD)
         wanted = self.slots + ahead
-        return wanted - self._unended if self._unended < self.slots or self._unended <= wanted // 2 else 0
+        self._refill_at = max(self.slots - 1, wanted // 2)
+        return wanted - self._unended if self._unended <= self._refill_at else 0
 
     async def _give_back_stale(self) -> None:
-        """Give back what has waited here for too long: the jobs before it take longer than those of late."""
-        if self._unended > self.slots:
-            latest = self.now() - _TOO_LONG_AHEAD
+        """Give back what waits here while no job ends: those that run take longer than the ones before."""
+        still = self._still()
+        if self._unended > self.slots and still >= _STANDSTILL:
+            latest = self.now() - _STANDSTILL
             stale = [run for run in self._held.values() if not run.began_at and run.taken_at < latest]
             if stale:
-                self._run_seconds = max(self._run_seconds or 0.0, _TOO_LONG_AHEAD)
+                self._run_seconds = max(self._run_seconds or 0.0, still)
                 await self._give_back(stale)
 
     async def _take_on(self, claims: list[Claim]) -> None:
@@ -273,6 +294,9 @@ class Runner:
             self._meters.wait_seconds[claim.queue].observe(max(claim.started_at - claim.run_at, 0.0))
         if claims:
             reach("claim-taken")
+        if self._cooling:
+            self._keep_cool([envelope.payload for envelope in envelopes])
+            envelopes = [envelope for envelope in envelopes if not envelope.payload.is_gone]
         if unkeyed:
             await self._give_back(unkeyed)
             self._nudged.set()
@@ -288,7 +312,16 @@ class Runner:
             self._held.update((run.claim.lease, run) for run in runs)
             self._arriving = {}
         self._unended += len(runs)
+        if not all(claim.has_begun for claim in claims):
+            self._begins.watch(self._has_claimed_ahead)
         return runs
+
+    def _has_claimed_ahead(self) -> bool:
+        return any(not run.is_begin_stored for run in self._held.values())
+
+    async def _tell_begins(self, leases: list[Lease], started_at: list[float]) -> None:
+        states = await self._pipe.courier.call(self._store.begin, leases, started_at)
+        self.begun(dict(zip(leases, states, strict=True)))
 
     def _send(self, envelopes: list[Envelope[Run]]) -> None:
         """Those that their rate lets start later wait for their time here."""
@@ -310,6 +343,8 @@ class Runner:
             now = self.now()
             if now <= run.held_until:
                 run.began_at = now
+                if not run.is_begin_stored:
+                    self._begins.add(run)
                 return True
             run.is_gone = True
         logger.warning("job %s is given back: its lease may have run out before it could begin", run.claim.id)
@@ -330,23 +365,36 @@ class Runner:
             if run.is_gone or run.is_ended:
                 return
             run.is_ended = True
+        self._begins.discard(run)
         seconds = self.now() - run.began_at
         self._run_seconds = seconds if self._run_seconds is None else 0.9 * self._run_seconds + 0.1 * seconds
         self._meters.run_seconds[run.claim.type].observe(seconds)
         self._unended -= 1
-        self._ended_at = time.perf_counter()
-        self._recorder.add(Settlement(run.claim.lease, outcome))
-        if self._has_more and not self._nudged.is_set():
+        self._ended_at = self.now()
+        self._recorder.add(Settlement(run.claim.lease, outcome, run.started_at))
+        if outcome.cools:
+            self._cooling.setdefault(run.claim.type, [])
+            self._keep_cool(list(self._held.values()))
+        if self._has_more and self._unended <= self._refill_at and not self._nudged.is_set():
             self._nudged.set()
+
+    def _keep_cool(self, runs: list[Run]) -> None:
+        """Let none begin of a type that cools. Why not released at once: the next claim would bring it back."""
+        for run in self._take_back([run for run in runs if run.claim.type in self._cooling]):
+            self._cooling[run.claim.type].append(run)
 
     def _settled(self, batch: list[tuple[Settlement, bool]]) -> None:
         for settlement, is_recorded in batch:
             lease = settlement.lease
             run = self._held.pop(lease, None)
             self._progress.pop(lease, None)
+            if settlement.outcome.cools and run is not None:
+                waiting = self._cooling.pop(run.claim.type, None)
+                if waiting:
+                    self._do_beside(self._release(waiting))
             if run is not None and (run.job_type.limit is not None or settlement.outcome.waits_again):
                 self._nudged.set()  # only now its place is free, or the time of its next run known
-            if not is_recorded:
+            if not is_recorded and not (run is not None and run.is_cancelling):
                 logger.warning("%s", LeaseLostError(lease.id))
         self._changed.set()
 
@@ -355,6 +403,15 @@ class Runner:
     def leases(self) -> list[Lease]:
         """What this runner holds."""
         return [*self._held, *self._arriving]
+
+    def begins(self, after: float) -> tuple[list[Lease], list[float]]:
+        """The jobs that began so many seconds ago, or before, of which the store does not know that, and when."""
+        return self._begins.due(after)
+
+    def begun(self, states: Mapping[Lease, LeaseState]) -> None:
+        """The store was told that jobs have begun, and has answered."""
+        self._begins.stored(states)
+        self.heed(states)
 
     def take_progress(self) -> list[tuple[Lease, Progress]]:
         """What was reported since it was last asked."""
@@ -400,7 +457,8 @@ class Runner:
             with self._lock:
                 run.is_gone = True
             self._let_go(run)
-            logger.warning("%s", LeaseLostError(lease.id))
+            if run.began_at:  # else it was cancelled before it could begin, or taken over
+                logger.warning("%s", LeaseLostError(lease.id))
         elif not run.began_at:
             # Why: what never begins never ends either, and the store cancels it when it is given back.
             self._do_beside(self._give_back([run]))

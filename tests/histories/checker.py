@@ -19,6 +19,8 @@ from .record import Bound, Record, Rhythm, Run, StoredJob, StoredRun
 
 SAME = 0.002
 """Seconds by which two instants of the store may be the same."""
+SHORT = 0.1
+"""Seconds: a run that takes longer is stored before it ends."""
 NEAR = 0.05
 """Seconds by which an instant of a handler and one of the store may be."""
 LOST = "WorkerLost"
@@ -118,9 +120,14 @@ def leases_do_not_overlap(record: Record) -> Iterator[Violation]:
 
 
 def _lease_of(run: Run, stored: Mapping[tuple[int, str], StoredRun], record: Record) -> Iterator[Violation]:
-    """A run that came to its end had a lease: the store knows it, unless its process gave it back."""
+    """A run that came to its end had a lease: the store knows it, unless its process gave it back, or lost it.
+
+    Of a short one that was claimed ahead the store learns when it is settled: a worker that is lost takes it along.
+    """
     has_ended = run.how in ("done", "error")
-    if has_ended and (run.attempt, run.worker) not in stored and pid_of(run.worker) not in record.stopped:
+    is_short = run.ended_at is not None and run.ended_at - run.began_at < SHORT
+    excused = record.stopped | record.lost if is_short else record.stopped
+    if has_ended and (run.attempt, run.worker) not in stored and pid_of(run.worker) not in excused:
         yield Violation("without a lease", run.id, f"the store does not know of {run}")
 
 

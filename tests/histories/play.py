@@ -80,6 +80,7 @@ class Troupe:
         self._producers: dict[str, Program] = {}
         self._number = 0
         self.stopped: set[int] = set()
+        self.lost: set[int] = set()
 
     def begin(self) -> None:
         """Returns when all are there, and jobs come."""
@@ -124,6 +125,7 @@ class Troupe:
 
     def _kill(self, rng: random.Random) -> None:
         name = self._any(rng)
+        self.lost |= set(self._programs[name].children())
         self._programs[name].kill()
         self._programs[name] = self._start.command(self._calls[name])
 
@@ -164,6 +166,7 @@ class Troupe:
 
     def _signal(self, pid: int | None, number: int) -> None:
         if pid is not None:
+            self.lost.add(pid)
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
 
@@ -220,6 +223,7 @@ def play(
         bounds=BOUNDS,
         rhythm=rhythm,
         stopped=frozenset(troupe.stopped),
+        lost=frozenset(troupe.lost),
     )
 
 

@@ -112,6 +112,8 @@ class Record:
     rhythm: Rhythm | None = None
     stopped: frozenset[int] = frozenset()
     """The processes that were asked to stop, and so may have given a job back that went on for a moment."""
+    lost: frozenset[int] = frozenset()
+    """The processes that were killed, or frozen for long."""
 
 
 def write_line(path: str | Path, **values: Any) -> None:

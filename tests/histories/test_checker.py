@@ -135,6 +135,9 @@ GOOD_ONES: dict[str, Record] = {
         runs=[run(1, "host:3:cccc", 9.6, 9.9), *GOOD.runs],
         stopped=frozenset({3}),
     ),
+    "a worker that was killed had run a short job that was claimed ahead": replace(
+        GOOD, runs=[run(1, "host:3:cccc", 9.6, 9.65), *GOOD.runs], lost=frozenset({3})
+    ),
     "a run that was given back was broken off": replace(
         GOOD, runs=[run(1, "host:3:cccc", 9.6, 10.3, how="broken off"), *GOOD.runs]
     ),

@@ -28,9 +28,10 @@ def one_round(store: RedisStore) -> None:
     """Every verb once."""
     limits = (Limit(type="work", interval=0.001, concurrency=1, is_keyed=True),)
     put(store, *(new_job(f"j{n}", key="k") for n in range(4)), new_job("later", delay=60))
-    (claim,) = store.claim("w1", ["work"], 9, 60, limits).claims
+    (claim,) = store.claim("w1", ["work"], 9, 60, limits, begin=0).claims
     assert store.claim("w2", ["work"], 9, 60, limits).claims == []
     assert [gate.key for gate in store.limits().gates] == ["k"]
+    assert store.begin([claim.lease], [0.0]) == [LeaseState.HELD]
     assert store.extend([claim.lease], 60) == [LeaseState.HELD]
     store.progress([(claim.lease, Progress(value=0.5))])
     assert finish(store, claim, Move.FAIL, error=BOOM)

@@ -30,7 +30,7 @@ def test_a_move_always_leads_to_the_same_status(move: Move) -> None:
 
 
 def test_a_run_begins_only_from_the_queue_and_ends_only_where_it_began() -> None:
-    assert sources(Move.CLAIM) == (JobStatus.QUEUED,)
+    assert sources(Move.BEGIN) == (JobStatus.QUEUED,)
     for move in (Move.SUCCEED, Move.FAIL, Move.RETRY, Move.SNOOZE, Move.RELEASE, Move.RESCUE):
         assert sources(move) == (JobStatus.RUNNING,)
 

@@ -16,12 +16,14 @@ from jobpipe import Jobpipe, StoreError
 from jobpipe.errors import StoreAwayError, StoreRefusedError
 from jobpipe.job import TRANSITIONS, JobStatus, Move
 from jobpipe.service import ask_store
-from jobpipe.stores.base import Filter, News, Outcome, Settlement
+from jobpipe.stores.base import Filter, LeaseState, News, Outcome, Rescued, Settlement
+from jobpipe.stores.limits import Limit
 from jobpipe.stores.postgres import PostgresStore
 from jobpipe.stores.postgres.address import Address
 from jobpipe.stores.postgres.connection import MOST, Connections
 from jobpipe.stores.postgres.statements import Statements, migrations
 from jobpipe.testing import new_job
+from jobpipe.testing.claiming_ahead import take_ahead, take_one_ahead
 from jobpipe.testing.scheduling import ENTRY
 from jobpipe.testing.tools import finish, look, put, take, take_one, together
 
@@ -60,17 +62,32 @@ def test_migrators_at_once_make_one_schema(postgres_url: str) -> None:
         store.close()
 
 
+OLD_JOB = """
+INSERT INTO {}.jobs (
+    seq, id, type, queue, status, max_retries, priority, run_at, created_at, fingerprint, payload,
+    attempts, runs, started_at, worker, token, lease_until
+)
+SELECT 0, 'old', 'work', 'default', 'running', 3, 0, 1, 1, '', '{{}}', 1, 1, 2, 'w1', 'token', 3
+"""
+
+
+@pytest.mark.parametrize("known", range(1, len(migrations())))
 def test_schema_of_an_older_program_is_brought_up_to_date(
-    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch, admin: psycopg.Connection, known: int
 ) -> None:
-    """The first one there was."""
+    """Each that there was, with a job in it whose worker was lost."""
     url = f"{postgres_url}_old"
-    first, *later = migrations()
+    names = [name for _, name, _ in migrations()]
     with monkeypatch.context() as older, closing(PostgresStore(url)) as store:
-        older.setattr("jobpipe.stores.postgres.migrate.migrations", lambda: [first])
-        assert store.migrate() == ["0001_jobs"]
+        steps = migrations()[:known]
+        older.setattr("jobpipe.stores.postgres.migrate.migrations", lambda: steps)
+        assert store.migrate() == names[:known]
+    admin.execute(OLD_JOB.format(schema_of(url)))
     with closing(PostgresStore(url)) as newer:
-        assert newer.migrate() == [name for _, name, _ in later]
+        assert newer.migrate() == names[known:]
+        assert newer.rescue() == [Rescued("old", "w1", JobStatus.QUEUED)]
+        assert finish(newer, take_one_ahead(newer))
+        assert [run.number for run in look(newer, "old").history] == [1, 2]
         put(newer, new_job("a"))
         assert finish(newer, take_one(newer))
         newer.put_schedule(ENTRY)
@@ -176,7 +193,69 @@ def test_claim_that_finds_others_at_work_says_that_there_is_more(
         other.execute(f"SELECT 1 FROM {schema_of(postgres_url)}.jobs ORDER BY seq LIMIT 3 FOR UPDATE")
         haul = store.claim("w", ["work"], 2, 60)
         other.rollback()
-    assert ([claim.id for claim in haul.claims], haul.due_in) == (["j3"], 0.0)
+    assert ([claim.id for claim in haul.claims], haul.due_in, haul.has_more) == (["j3"], 0.0, True)
+
+
+# Claimed ahead
+
+
+def test_program_of_the_version_before_does_not_find_it(
+    store: PostgresStore, postgres_url: str, admin: psycopg.Connection
+) -> None:
+    """What it looks for is queued and not parked."""
+    put(store, new_job("a"), new_job("b"))
+    first, second = take_ahead(store, 2)
+    ready = f"SELECT id FROM {schema_of(postgres_url)}.jobs WHERE status = 'queued' AND NOT is_parked"
+    assert admin.execute(ready).fetchall() == []
+    store.release([first.lease])
+    assert admin.execute(ready).fetchall() == [("a",)]
+    assert finish(store, second)
+
+
+def test_place_of_one_that_the_version_before_cancelled_is_free_when_its_lease_runs_out(
+    store: PostgresStore, postgres_url: str, admin: psycopg.Connection
+) -> None:
+    """It takes the job for one that nobody has claimed."""
+    limits = (Limit(type="work", concurrency=1),)
+    put(store, new_job("a"), new_job("b"))
+    (claim,) = store.claim("w1", ["work"], 2, 0.0, limits, 0).claims
+    admin.execute(
+        f"UPDATE {schema_of(postgres_url)}.jobs SET status = 'cancelled', finished_at = 1, is_parked = false"
+        " WHERE id = 'a'"
+    )
+    assert store.begin([claim.lease], [0.0]) == [LeaseState.LOST]
+    before = look(store, "a")
+    assert store.rescue() == []
+    assert look(store, "a") == before
+    assert [claim.id for claim in take_ahead(store, 2, limits=limits)] == ["b"]
+    assert {JobStatus.RUNNING, JobStatus.DONE}.isdisjoint(tally.status for tally in store.counts().tallies)
+
+
+def test_place_of_one_that_is_discarded_is_free(store: PostgresStore) -> None:
+    limits = (Limit(type="work", concurrency=1, is_keyed=True),)
+    put(store, new_job("a", key="k"), new_job("b", key="k"))
+    assert [claim.id for claim in take_ahead(store, 2, limits=limits)] == ["a"]
+    assert [parcel.job.id for parcel in store.export(10)] == ["a", "b"]
+    assert store.discard(["a"]) == 1
+    assert [claim.id for claim in take_ahead(store, 2, limits=limits)] == ["b"]
+
+
+def test_others_that_are_claimed_ahead_are_not_before_it(store: PostgresStore) -> None:
+    put(store, *(new_job(id) for id in "abc"))
+    take_one_ahead(store)
+    assert [store.ahead(id) for id in "abc"] == [0, 0, 1]
+
+
+def test_running_jobs_are_found_among_many_that_are_claimed_ahead(
+    store: PostgresStore, postgres_url: str
+) -> None:
+    put(store, *(new_job(id) for id in "abc"))
+    take_ahead(store, 3, begin=1)
+    assert [job.id for job in store.page(Filter(status=JobStatus.RUNNING), 10).jobs] == ["a"]
+    query = Statements(schema_of(postgres_url)).filled("page", filters=" AND status = 'running'")
+    with closing(Connections(Address.parse(postgres_url)).open()) as connection:
+        plan = str(connection.execute(b"EXPLAIN " + query, {"before": 9, "limit": 9}).fetchall())
+    assert "jobs_running" in plan
 
 
 def test_check_says_what_it_is_and_how_durable(store: PostgresStore, postgres_url: str) -> None:
@@ -304,11 +383,14 @@ def test_to_ask_whether_it_is_ready_costs_next_to_nothing(
     assert admin.execute(f"SELECT count(*) FROM {schema}.journal").fetchone() == before
 
 
-def test_crossing_transactions_are_done_again_and_reach_nobody(store: PostgresStore) -> None:
-    """Settlements, extensions and cancellations of the same jobs in all orders at once."""
+@pytest.mark.parametrize("begin", [None, 0])
+def test_crossing_transactions_are_done_again_and_reach_nobody(
+    store: PostgresStore, begin: int | None
+) -> None:
+    """Settlements, extensions and cancellations of the same jobs in all orders at once; and begins, of those ahead."""
     ids = [f"j{n}" for n in range(60)]
     put(store, *(new_job(id, max_retries=50) for id in ids))
-    claims = take(store, 60)
+    claims = store.claim("w1", ["work"], 60, 60, (), begin).claims
 
     def settle(step: int) -> None:
         for claim in claims[::step]:
@@ -322,20 +404,34 @@ def test_crossing_transactions_are_done_again_and_reach_nobody(store: PostgresSt
         for _ in range(5):
             store.cancel(ids[::step])
 
-    calls = [lambda step=step, verb=verb: verb(step) for step in (1, -1) for verb in (settle, extend, cancel)]
+    def start(step: int) -> None:
+        for _ in range(5):
+            store.begin([claim.lease for claim in claims[::step]], [0.0] * len(claims))
+
+    verbs = (settle, extend, cancel, start)
+    calls = [lambda step=step, verb=verb: verb(step) for step in (1, -1) for verb in verbs]
     together(calls)
     assert {look(store, id).status for id in ids} <= {JobStatus.DONE, JobStatus.CANCELLED}
-    assert all(len(look(store, id).history) == 1 for id in ids)
+    for job in (look(store, id) for id in ids):
+        assert len(job.history) == job.attempts
+        assert job.attempts == 1 or (begin == 0 and job.status is JobStatus.CANCELLED)
 
 
-@pytest.mark.parametrize("verb", ["settle", "release", "extend", "progress", "cool"])
+@pytest.mark.parametrize("verb", ["begin", "settle", "release", "extend", "progress", "cool"])
 def test_leased_jobs_are_looked_up_by_id_though_the_plan_was_made_for_a_few(
     store: PostgresStore, postgres_url: str, verb: str
 ) -> None:
     """A plan is made once for a connection; one that goes through all leases for each job takes seconds later."""
     put(store, new_job("a"))
     one = {"ids": ["a"], "tokens": ["b"], "statuses": ["done"], "given_back": [0], "delays": [None]}
-    values = {**one, "errors": [None], "progress": [None], "results": [None], "keys": [None]}
+    values = {
+        **one,
+        "errors": [None],
+        "progress": [None],
+        "results": [None],
+        "keys": [None],
+        "started_at": [0.0],
+    }
     seconds = [1.0] if verb == "cool" else 1.0
     query = Statements(schema_of(postgres_url))(verb)
     with closing(Connections(Address.parse(postgres_url)).open()) as connection:

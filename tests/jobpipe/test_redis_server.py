@@ -14,9 +14,11 @@ import pytest
 
 from jobpipe import BadInputError, JobStatus, StoreAwayError, StoreError, StoreRefusedError
 from jobpipe.job import Move, Progress
-from jobpipe.stores.base import Filter, LeaseState, News, Parcel, ScheduleEntry, WorkerInfo
+from jobpipe.stores.base import Filter, LeaseState, News, Parcel, Rescued, ScheduleEntry, WorkerInfo
+from jobpipe.stores.limits import Limit
 from jobpipe.stores.memory import MemoryStore
 from jobpipe.stores.redis import RedisStore
+from jobpipe.stores.redis.records import Record
 from jobpipe.stores.redis.scripts import names
 from jobpipe.testing import ManualTime
 from jobpipe.testing.tools import BOOM, finish, look, new_job, page_ids, put, take, take_one, tally
@@ -74,15 +76,18 @@ def one_round_of_one(store: RedisStore) -> None:
     assert tally(store) == {JobStatus.DONE: 1}
 
 
-def test_illegal_move_is_refused_and_changes_nothing(server: RedisServer, store: RedisStore) -> None:
+@pytest.mark.parametrize("begin", [None, 0], ids=["begun", "claimed ahead"])
+def test_illegal_move_is_refused_and_changes_nothing(
+    server: RedisServer, store: RedisStore, begin: int | None
+) -> None:
     """A record that says done, though it stands among those that are ready."""
     put(store, new_job("a"))
     (seq,) = server.ask("HKEYS", "{jobpipe}:jobs")
     record = server.ask("HGET", "{jobpipe}:jobs", seq)
     server.ask("HSET", "{jobpipe}:jobs", seq, record.replace(b"\xa6queued", b"\xa4done"))
     before = dump(server)
-    with pytest.raises(StoreError, match="the transition table knows no claim of a job that is done"):
-        store.claim("w1", ["work"], 1, 60)
+    with pytest.raises(StoreError, match="the transition table knows no begin of a job that is done"):
+        store.claim("w1", ["work"], 1, 60, (), begin)
     assert dump(server) == before
 
 
@@ -175,7 +180,8 @@ def test_full_server_lets_jobs_run_and_end(server: RedisServer, store: RedisStor
     (lost,) = wait_for(store.rescue)
     assert (lost.id, lost.status) == ("j1", JobStatus.FAILED)
     assert finish(store, held[0], result=BIG)
-    done, failed, retried, snoozed, released = take(store, 5)
+    done, failed, retried, snoozed, released = store.claim("w1", ["work"], 5, 60, (), begin=2).claims
+    assert store.begin([retried.lease], [0.0]) == [LeaseState.HELD]
     assert finish(store, done)
     assert finish(store, failed, Move.FAIL, error=BOOM)
     assert finish(store, retried, Move.RETRY, error=BOOM, delay=60)
@@ -282,6 +288,54 @@ def test_newer_schema_is_refused_before_any_work(server: RedisServer, store: Red
     assert dump(server) == before
 
 
+NEW_IN_SECOND = 2
+"""Fields at the end of a record that the first schema did not have."""
+
+
+def test_jobs_of_the_first_schema_go_on(server: RedisServer, store: RedisStore) -> None:
+    put(store, *(new_job(id, key="k") for id in ("held", "lost", "queued")), new_job("later", delay=60))
+    limits = (Limit(type="work", concurrency=2, is_keyed=True),)
+    held, lost = store.claim("w1", ["work"], 3, 60, limits).claims
+    store.extend([lost.lease], 0.001)
+    before = [look(store, id) for id in page_ids(store)]
+    for seq, record in server.ask("HGETALL", "{jobpipe}:jobs").items():
+        kept = msgspec.msgpack.decode(record)[:-NEW_IN_SECOND]
+        server.ask("HSET", "{jobpipe}:jobs", seq, msgspec.msgpack.encode(kept))
+    server.ask("SET", "{jobpipe}:version", "1")
+    assert store.migrate() == ["0002_claimed_ahead"]
+    assert store.migrate() == []
+    assert [look(store, id) for id in page_ids(store)] == before
+    assert [parcel.job.id for parcel in store.export(9)] == ["queued", "later"]
+    assert wait_for(store.rescue) == [Rescued("lost", "w1", JobStatus.QUEUED)]
+    assert finish(store, held)
+    claims = store.claim("w2", ["work"], 9, 60, (), begin=0).claims
+    assert [(claim.id, claim.attempts, claim.has_begun) for claim in claims] == [
+        ("lost", 2, False),
+        ("queued", 1, False),
+    ]
+    assert all(finish(store, claim) for claim in claims)
+
+
+def test_job_that_an_older_program_cancelled_keeps_no_place(server: RedisServer) -> None:
+    """It knows no job that is queued and leased: lease and place are left behind, until the lease has run out."""
+    limits = (Limit(type="work", concurrency=1, is_keyed=True),)
+    clock = ManualTime()
+    with closing(RedisStore(server.url, clock=clock)) as store:
+        store.migrate()
+        put(store, new_job("a", key="k"), new_job("b", key="k"))
+        (claim,) = store.claim("w1", ["work"], 2, 60, limits, begin=0).claims
+        seq = server.ask("HGET", "{jobpipe}:ids", "a")
+        record = msgspec.msgpack.decode(server.ask("HGET", "{jobpipe}:jobs", seq), type=Record)
+        cancelled = msgspec.structs.replace(record, status="cancelled", gate="", finished_at=clock())
+        server.ask("HSET", "{jobpipe}:jobs", seq, msgspec.msgpack.encode(cancelled))
+        assert store.begin([claim.lease], [0.0]) == [LeaseState.LOST]
+        clock.elapse(61)
+        assert store.rescue() == []
+        assert server.ask("EXISTS", "{jobpipe}:claimed-ahead") == 0
+        (claim,) = store.claim("w1", ["work"], 2, 60, limits).claims
+        assert claim.id == "b"
+
+
 def test_migration_is_named_once_however_many_migrate(server: RedisServer) -> None:
     def migrate(_: int) -> list[str]:
         with closing(RedisStore(server.url)) as store:
@@ -289,7 +343,7 @@ def test_migration_is_named_once_however_many_migrate(server: RedisServer) -> No
 
     with ThreadPoolExecutor(8) as pool:
         steps = list(pool.map(migrate, range(8)))
-    assert sorted(steps) == [[]] * 7 + [["0001_jobs"]]
+    assert sorted(steps) == [[]] * 7 + [["0001_jobs", "0002_claimed_ahead"]]
 
 
 def test_replica_is_a_store_that_is_away(tmp_path: Path, server: RedisServer, store: RedisStore) -> None:
@@ -362,7 +416,7 @@ def test_long_payloads_are_claimed_by_and_by(redis_url: str) -> None:
         store.migrate()
         store.insert([[new_job(f"j{n}", "x" * 250_000)] for n in range(100)])
         hauls = [store.claim("w1", ["work"], 100, 60) for _ in range(2)]
-        assert [haul.due_in for haul in hauls] == [0, None]
+        assert [(haul.due_in, haul.has_more) for haul in hauls] == [(0, True), (None, False)]
         claims = [claim for haul in hauls for claim in haul.claims]
         assert len(claims) == 100
         assert len(hauls[0].claims) < 80

@@ -544,51 +544,6 @@ def test_a_cancelled_job_can_be_retried_and_then_runs_to_its_end(pipe: Jobpipe) 
     run(scenario())
 
 
-async def make_it_expect_short_jobs(pipe: Jobpipe) -> None:
-    """Let the runner see short jobs, so that it claims more than it has places for."""
-    for _ in range(30):
-        receipt = await pipe.enqueue("echo")
-        await finished(pipe, receipt.id)
-
-
-@pytest.mark.parametrize("is_async", [True, False], ids=["async", "sync"])
-def test_a_job_that_was_claimed_ahead_and_is_cancelled_never_runs_and_takes_no_place(
-    pipe: Jobpipe, is_async: bool
-) -> None:
-    async def scenario() -> None:
-        gate = Gate()
-        ran = []
-
-        @pipe.job
-        async def block() -> None:
-            await gate.pass_through()
-
-        def victim() -> None:
-            ran.append(True)
-
-        async def avictim() -> None:
-            ran.append(True)
-
-        pipe.job("victim")(avictim if is_async else victim)
-        async with pipe, pipe.running(workers=1):
-            await make_it_expect_short_jobs(pipe)
-            await block.enqueue(id="block")
-            await gate.began.wait()
-            await pipe.enqueue("victim", id="victim")
-            job = await until(pipe, "victim", JobStatus.RUNNING)
-            await pipe.cancel("victim")
-            gate.go.set()
-            job = await finished(pipe, "victim")
-            assert (job.status, job.attempts, job.history) == (JobStatus.CANCELLED, 0, ())
-            await finished(pipe, "block")
-            receipt = await pipe.enqueue("echo")
-            await finished(pipe, receipt.id)
-            assert ran == []
-            assert (await pipe.stats()).running == 0
-
-    run(scenario())
-
-
 # Progress
 
 
@@ -796,32 +751,6 @@ def test_a_scheduled_job_runs_when_it_is_due(pipe: Jobpipe) -> None:
     assert (job.run_at - job.created_at).total_seconds() == pytest.approx(0.05, abs=0.001)
 
 
-def test_jobs_that_wait_too_long_behind_slow_ones_are_given_back(sqlite_url: str) -> None:
-    """Another process runs them meanwhile, and no attempt is lost."""
-
-    async def scenario() -> None:
-        gate = Gate()
-        busy, idle = Jobpipe(sqlite_url, queue_size=0), Jobpipe(sqlite_url)
-
-        @busy.job
-        async def block() -> None:
-            await gate.pass_through()
-
-        async with busy, idle, busy.running(workers=1):
-            await make_it_expect_short_jobs(busy)
-            await block.enqueue()
-            await gate.began.wait()
-            receipts = [await busy.enqueue("echo", number) for number in range(10)]
-            await until(busy, receipts[0].id, JobStatus.RUNNING)
-            async with idle.running():
-                for receipt in receipts:
-                    job = await finished(idle, receipt.id)
-                    assert (job.status, job.attempts, len(job.history)) == (JobStatus.DONE, 1, 1)
-            gate.go.set()
-
-    run(scenario())
-
-
 def test_a_process_without_workers_runs_nothing(pipe: Jobpipe) -> None:
     async def scenario() -> None:
         async with pipe, pipe.running(workers=0):
@@ -927,29 +856,6 @@ def test_a_function_that_outlives_the_grace_is_given_back_and_what_it_returns_is
             await wait_for(ended)
             job = await pipe.get("x")
             assert (job.status, job.attempts, job.result) == (JobStatus.QUEUED, 0, None)
-
-    run(scenario())
-
-
-def test_a_stop_gives_back_what_has_not_begun(pipe: Jobpipe) -> None:
-    async def scenario() -> None:
-        gate = Gate()
-
-        @pipe.job
-        async def block() -> None:
-            await gate.pass_through()
-
-        async with pipe:
-            async with pipe.running(workers=1):
-                await make_it_expect_short_jobs(pipe)
-                await block.enqueue(id="block")
-                await gate.began.wait()
-                await pipe.enqueue("echo", id="ahead")
-                await until(pipe, "ahead", JobStatus.RUNNING)
-                asyncio.get_running_loop().call_soon(gate.go.set)
-            assert (await pipe.get("block")).status is JobStatus.DONE
-            job = await pipe.get("ahead")
-            assert (job.status, job.attempts) == (JobStatus.QUEUED, 0)
 
     run(scenario())
 

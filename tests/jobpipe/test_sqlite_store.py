@@ -76,3 +76,30 @@ def test_a_file_of_an_older_program_is_brought_up_to_date(tmp_path: Path) -> Non
         assert (entry.name, entry.next_at, entry.is_paused) == ("s", 65.0, False)
         assert store.pause_schedule("s")
         assert store.fire_tick("s", 65.0, 125.0, new_job("a")) is None
+
+
+def test_jobs_of_an_older_program_are_claimed_and_rescued(tmp_path: Path) -> None:
+    """One that claimed nothing ahead: what it ran and what it left queued are found by the new indexes."""
+    path = tmp_path / "jobs.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for number, _, file in migrations():
+            if number <= 4:
+                connection.executescript(file.read_text(encoding="utf-8"))
+        connection.executemany(
+            "INSERT INTO jobs (id, type, queue, status, attempts, runs, max_retries, priority, run_at, created_at,"
+            " started_at, worker, token, lease_until, fingerprint, payload)"
+            " VALUES (?, 'work', 'default', ?, ?, ?, 3, 0, 1.0, 1.0, ?, ?, ?, ?, '', 'null')",
+            [
+                ("ran", "running", 1, 1, 2.0, "w0", "t0", 5.0),
+                ("waits", "queued", 0, 0, None, None, None, None),
+            ],
+        )
+        connection.execute("PRAGMA user_version = 4")
+    with closing(SqliteStore(path)) as store:
+        assert "0005_claimed_ahead" in store.migrate()
+        assert [rescued.id for rescued in store.rescue()] == ["ran"]
+        claims = store.claim("w1", ["work"], 5, 60, (), 1).claims
+        assert [(claim.id, claim.attempts, claim.has_begun) for claim in claims] == [
+            ("ran", 2, True),
+            ("waits", 1, False),
+        ]

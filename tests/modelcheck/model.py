@@ -21,7 +21,7 @@ TABLE = {
 """The transition table of the service. Why as plain text: half a million states are looked up by it."""
 ENDS = frozenset(status.value for status in FINISHED)
 QUEUED, RUNNING = JobStatus.QUEUED.value, JobStatus.RUNNING.value
-COME_DUE, CLAIM, CANCEL = Move.COME_DUE.value, Move.CLAIM.value, Move.CANCEL.value
+COME_DUE, CLAIM, CANCEL = Move.COME_DUE.value, Move.BEGIN.value, Move.CANCEL.value
 FAIL, RETRY, SNOOZE = Move.FAIL.value, Move.RETRY.value, Move.SNOOZE.value
 RELEASE, RESCUE = Move.RELEASE.value, Move.RESCUE.value
 OUTCOMES = (Move.SUCCEED.value, FAIL, RETRY, SNOOZE, CANCEL)

@@ -31,7 +31,7 @@ MUTATIONS = (
         "memory: no fence on settle",
         f"{_STORES}/memory/store.py",
         "        record = self._held(lease)\n        if record is None:\n            known =",
-        "        record = self._ledger.running.get(lease.id)\n        if record is None:\n            known =",
+        "        record = self._ledger.leased.get(lease.id)\n        if record is None:\n            known =",
         (
             f"{_MEMORY}::test_same_worker_with_its_old_lease_is_refused_too",
             f"{_MEMORY}::test_old_settlement_is_refused_while_the_next_run_is_under_way",
@@ -41,8 +41,8 @@ MUTATIONS = (
     Mutation(
         "sqlite: no fence on settle",
         f"{_STORES}/sqlite/sql/settle.sql",
-        "WHERE jobs.id = told.id AND jobs.token = told.token AND jobs.status = 'running'",
-        "WHERE jobs.id = told.id AND jobs.status = 'running'",
+        "WHERE jobs.id = told.id AND jobs.token = told.token AND jobs.lease_until IS NOT NULL",
+        "WHERE jobs.id = told.id AND jobs.lease_until IS NOT NULL",
         (
             f"{_SQLITE}::test_same_worker_with_its_old_lease_is_refused_too",
             f"{_SQLITE}::test_old_settlement_is_refused_while_the_next_run_is_under_way",
@@ -61,8 +61,8 @@ MUTATIONS = (
     Mutation(
         "sqlite: a claim does not count the attempt",
         f"{_STORES}/sqlite/sql/claim.sql",
-        "attempts = attempts + 1, runs = runs + 1",
-        "runs = runs + 1",
+        "    attempts = attempts + (told.begins OR is_suspect),\n",
+        "",
         (
             f"{_SQLITE}::test_lost_worker_costs_the_attempt",
             f"{_SQLITE}::test_poison_job_fails_at_its_last_attempt",
@@ -71,8 +71,8 @@ MUTATIONS = (
     Mutation(
         "memory: a rescue does not look at the lease",
         f"{_STORES}/memory/store.py",
-        "lost = [record for record in self._ledger.running.values() if record.lease_until <= now]",
-        "lost = list(self._ledger.running.values())",
+        "lost = [record for record in self._ledger.leased.values() if record.lease_until <= now]",
+        "lost = list(self._ledger.leased.values())",
         (
             f"{_MEMORY}::test_live_lease_is_not_rescued",
             f"{_MEMORY}::test_only_the_lease_that_was_extended_lives_on",
@@ -81,8 +81,8 @@ MUTATIONS = (
     Mutation(
         "sqlite: a rescue does not look at the lease again",
         f"{_STORES}/sqlite/store.py",
-        'cursor.execute(sql("expired"), (now, limit)).fetchall()',
-        'cursor.execute(sql("expired"), (1e12, limit)).fetchall()',
+        'cursor.execute(sql("expired"), {"now": now, "limit": limit}).fetchall()',
+        'cursor.execute(sql("expired"), {"now": 1e12, "limit": limit}).fetchall()',
         (f"{_SQLITE}::test_only_the_lease_that_was_extended_lives_on",),
     ),
     Mutation(

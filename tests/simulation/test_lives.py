@@ -14,7 +14,7 @@ import pytest
 from jobpipe import runner as runner_module
 from jobpipe.job import Move
 from jobpipe.runner import Runner
-from jobpipe.stores.base import Haul, Lease, NewJob, Receipt, Rescued
+from jobpipe.stores.base import Haul, Lease, NewJob, Receipt, Rescued, Settlement
 from jobpipe.stores.limits import Limit
 from jobpipe.stores.memory import MemoryStore
 from jobpipe.stores.memory.record import Record
@@ -115,7 +115,7 @@ class Unfenced(MemoryStore):
     """Whoever knows a job's id has its lease."""
 
     def _held(self, lease: Lease) -> Record | None:
-        return self._ledger.running.get(lease.id)
+        return self._ledger.leased.get(lease.id)
 
 
 class Uncounted(MemoryStore):
@@ -132,7 +132,7 @@ class Rash(MemoryStore):
     """Takes jobs back whose lease is alive."""
 
     def rescue(self, limit: int = 100) -> list[Rescued]:
-        for record in self._ledger.running.values():
+        for record in self._ledger.leased.values():
             record.lease_until = min(record.lease_until, self._clock() + 0.3)
         return super().rescue(limit)
 
@@ -151,9 +151,15 @@ class Unlimited(MemoryStore):
     """Knows no limits."""
 
     def claim(
-        self, worker: str, types: Sequence[str], limit: int, lease: float, limits: Sequence[Limit] = ()
+        self,
+        worker: str,
+        types: Sequence[str],
+        limit: int,
+        lease: float,
+        limits: Sequence[Limit] = (),
+        begin: int | None = None,
     ) -> Haul:
-        return super().claim(worker, types, limit, lease)
+        return super().claim(worker, types, limit, lease, (), begin)
 
 
 class Forgetful(MemoryStore):
@@ -169,9 +175,9 @@ class Forgetful(MemoryStore):
 class Undecided(MemoryStore):
     """Lets a job that is done run again."""
 
-    def _settle(self, lease: Lease, outcome: Any, now: float) -> bool:
-        is_recorded = super()._settle(lease, outcome, now)
-        record = self._ledger.jobs[lease.id]
+    def _settle(self, settlement: Settlement, now: float) -> bool:
+        is_recorded = super()._settle(settlement, now)
+        record = self._ledger.jobs[settlement.lease.id]
         if is_recorded and record.status == "failed":
             self._ledger.move(record, Move.REVIVE, now)
         return is_recorded

@@ -59,6 +59,8 @@ class Life:
     """Whose outcome is recorded."""
     result: bytes | None = None
     is_cancel_asked: bool = False
+    is_suspect: bool = False
+    """Was it lost while it was claimed ahead?"""
     ends: int = 0
     """How often it came to its end, since it was put in or revived."""
 
@@ -144,14 +146,44 @@ class Witness:
     # Running
 
     def claim(
-        self, worker: str, types: Sequence[str], limit: int, lease: float, limits: Sequence[Limit] = ()
+        self,
+        worker: str,
+        types: Sequence[str],
+        limit: int,
+        lease: float,
+        limits: Sequence[Limit] = (),
+        begin: int | None = None,
     ) -> Haul:
-        haul = self.store.claim(worker, types, limit, lease, limits)
+        haul = self.store.claim(worker, types, limit, lease, limits, begin)
         if len(haul.claims) > limit:
             raise self.fail(f"a claim of {limit} brought {len(haul.claims)}")
-        for claim in haul.claims:
+        for number, claim in enumerate(haul.claims):
+            life = self.lives[claim.id]
+            if claim.has_begun != (begin is None or number < begin or life.is_suspect):
+                raise self.fail(f"{claim.id}, the {number + 1}th of {begin} to begin: {claim.has_begun}")
             self._claimed(claim, lease, {each.type: each for each in limits})
+            if claim.has_begun:
+                self._begin(life)
         return haul
+
+    def _begin(self, life: Life) -> None:
+        life.attempts += 1
+        if life.attempts > 1 + life.new.max_retries:
+            raise self.fail(
+                f"{life.new.id} runs for the {life.attempts}th time of {1 + life.new.max_retries}"
+            )
+        life.status, life.is_cancel_asked = JobStatus.RUNNING, False
+
+    def begin(self, leases: Sequence[Lease], started_at: Sequence[float]) -> list[LeaseState]:
+        states = self.store.begin(leases, started_at)
+        for lease, state in zip(leases, states, strict=True):
+            held, life = self._held(lease), self.lives[lease.id]
+            self._tell(f"begin {lease.id} by {lease.worker}: {state}")
+            if (held is None) != (state is LeaseState.LOST):
+                raise self.fail(f"{lease.worker} began {lease.id}, and heard that its lease is {state}")
+            if held is not None and life.status in WAITING:
+                self._begin(life)
+        return states
 
     def _claimed(self, claim: Claim, seconds: float, limits: dict[str, Limit]) -> None:
         life, now, lease = self.lives[claim.id], self._world.now, claim.lease
@@ -160,11 +192,8 @@ class Witness:
             raise self.fail(f"{claim.id} was leased to {lease.worker} and to {life.held.lease.worker}")
         if life.status not in WAITING:
             raise self.fail(f"{claim.id} was claimed, and is {life.status}")
-        life.attempts += 1
-        if claim.attempts != life.attempts:
+        if claim.attempts != life.attempts + 1:
             raise self.fail(f"{claim.id} has had {life.attempts} attempts, the store counts {claim.attempts}")
-        if life.attempts > 1 + life.new.max_retries:
-            raise self.fail(f"{claim.id} runs for the {life.attempts}th time of {1 + life.new.max_retries}")
         if claim.run_at > now + _EPSILON:
             raise self.fail(f"{claim.id} was claimed {claim.run_at - now:.3f} s too early")
         if (claim.id, lease.token) in self._tokens:
@@ -172,7 +201,7 @@ class Witness:
         self._tokens.add((claim.id, lease.token))
         self.claims_by[lease.worker, claim.id] += 1
         gate = self._enter(claim, limits.get(claim.type))
-        life.status, life.settled, life.is_cancel_asked = JobStatus.RUNNING, None, False
+        life.settled = None
         life.held = Held(lease, now + seconds, gate)
 
     def _enter(self, claim: Claim, limit: Limit | None) -> tuple[str, str] | None:
@@ -226,8 +255,10 @@ class Witness:
             if self._held(lease) is not None:
                 if not is_recorded:
                     raise self.fail(f"{lease.worker} has the lease of {lease.id}, its outcome was refused")
+                if life.status in WAITING:
+                    self._begin(life)
                 self._end_run(life, each.outcome)
-                life.settled = lease.token
+                life.settled, life.is_suspect = lease.token, False
             elif is_recorded and life.settled != lease.token:
                 raise self.fail(
                     f"an outcome of {lease.id} was recorded for {lease.worker}, without its lease"
@@ -241,7 +272,7 @@ class Witness:
             if is_released != (self._held(lease) is not None):
                 raise self.fail(f"{lease.worker} gave {lease.id} back, and heard {is_released}")
             if is_released:
-                self._end_run(self.lives[lease.id], Outcome(move=Move.RELEASE))
+                self._end_lease(self.lives[lease.id], Outcome(move=Move.RELEASE))
         return answers
 
     def rescue(self, limit: int = 100) -> list[Rescued]:
@@ -254,11 +285,19 @@ class Witness:
             if life.held.until > self._world.now + _EPSILON:
                 raise self.fail(f"{each.id} was rescued from {each.worker}, whose lease was alive")
             self.rescues += 1
+            life.is_suspect |= life.status in WAITING
             is_last = life.attempts > life.new.max_retries
-            self._end_run(life, Outcome(move=Move.FAIL if is_last else Move.RESCUE))
+            self._end_lease(life, Outcome(move=Move.FAIL if is_last else Move.RESCUE))
             if each.status is not life.status:
                 raise self.fail(f"{each.id} was rescued to be {each.status} instead of {life.status}")
         return found
+
+    def _end_lease(self, life: Life, outcome: Outcome) -> None:
+        """What was claimed ahead loses nothing."""
+        if life.status in WAITING:
+            life.held = None
+        else:
+            self._end_run(life, outcome)
 
     def _end_run(self, life: Life, outcome: Outcome) -> None:
         assert life.held is not None
@@ -288,6 +327,7 @@ class Witness:
             if life.status is JobStatus.RUNNING:
                 life.is_cancel_asked = True
             elif life.status in WAITING:
+                life.held = None
                 self._move(life, JobStatus.CANCELLED)
         return found
 

@@ -83,7 +83,7 @@ class Claim(Struct, frozen=True, kw_only=True, gc=False):
     queue: str
     payload: bytes
     attempts: int
-    """Runs begun, this one included."""
+    """Runs begun, the one that it is claimed for included."""
     max_retries: int
     priority: int
     deadline: float | None
@@ -95,6 +95,8 @@ class Claim(Struct, frozen=True, kw_only=True, gc=False):
     starts_in: float = 0.0
     """So many seconds after the claim it may start, and not before: its type has a rate."""
     key: str | None = None
+    has_begun: bool = True
+    """Did it begin with the claim? Otherwise it was claimed ahead, and is queued until it begins."""
 
     @property
     def id(self) -> str:
@@ -108,6 +110,8 @@ class Haul(Struct, frozen=True):
     due_in: float | None
     """Seconds until it is worth to ask again: the next scheduled job comes due, or a rate lets the next one start;
     None if nothing is in sight."""
+    has_more: bool = False
+    """May there be more that could be claimed now? True wherever the claim ended before it had seen all."""
 
 
 class Missed(StrEnum):
@@ -151,6 +155,8 @@ class Settlement(Struct, frozen=True, gc=False):
 
     lease: Lease
     outcome: Outcome
+    started_at: float = 0.0
+    """When the run began, for a job that was claimed ahead and whose begin was not stored; 0 for now."""
 
 
 class Rescued(Struct, frozen=True):
@@ -345,9 +351,19 @@ class Store(Protocol):
     # Running
 
     def claim(
-        self, worker: str, types: Sequence[str], limit: int, lease: float, limits: Sequence[Limit] = ()
+        self,
+        worker: str,
+        types: Sequence[str],
+        limit: int,
+        lease: float,
+        limits: Sequence[Limit] = (),
+        begin: int | None = None,
     ) -> Haul:
-        """Lease up to so many queued jobs of these types for so many seconds, and count their attempts.
+        """Lease up to so many queued jobs of these types for so many seconds; the first `begin` of them begin.
+
+        To begin is to be `running`, with the attempt counted. The others are claimed ahead: they stay `queued` until
+        `begin` or `settle`, and to lose them costs no attempt. Without `begin` all begin; a suspect (see `rescue`)
+        always does.
 
         By priority, highest first, then by run_at, then in the order of insertion; none of a paused queue, none of
         a type that is cooling. A job whose type has a limit is passed over unless its gate lets it in (`Gate.enter`):
@@ -356,14 +372,23 @@ class Store(Protocol):
         place in a gate until it leaves the status running. Jobs that are passed over cost other claims nothing.
         """
 
+    def begin(self, leases: Sequence[Lease], started_at: Sequence[float]) -> list[LeaseState]:
+        """Note that jobs which were claimed ahead have begun, and when.
+
+        By the clock of this store, as their claims told it; 0 for now. What has begun already is left as it is.
+        """
+
     def extend(self, leases: Sequence[Lease], seconds: float) -> list[LeaseState]:
         """Let each lease that is still held run out so many seconds from now."""
 
     def progress(self, reports: Sequence[tuple[Lease, Progress]]) -> None:
-        """Note how far runs are; those that lost their lease change nothing. Cleared by the next claim."""
+        """Note how far runs are; those that lost their lease, or have not begun, change nothing.
+
+        Cleared when the next run begins.
+        """
 
     def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
-        """Record outcomes; False for each whose lease is not held any more.
+        """Record outcomes; False for each whose lease is not held any more. What has not begun begins first.
 
         The same settlement again is True and changes nothing. If somebody asked to cancel the job, it is
         cancelled, whatever the outcome. SNOOZE gives the attempt back and leaves no trace in the history. An
@@ -372,8 +397,9 @@ class Store(Protocol):
         """
 
     def release(self, leases: Sequence[Lease], keys: Sequence[str | None] = ()) -> list[bool]:
-        """Put jobs back into their queues, where they were before, the attempts given back; True where it was held.
+        """Put jobs back into their queues, where they were before; True where it was held.
 
+        Those that have begun get their attempts back.
         With keys, one for each lease, jobs have these from now on; None leaves the key as it is.
         """
 
@@ -381,6 +407,8 @@ class Store(Protocol):
         """Take back jobs whose lease has run out.
 
         They are queued again, or failed where no attempt is left, with the error WorkerLost in the history.
+        One that was claimed ahead loses nothing but is a suspect from now on, until it is settled: it may have begun
+        before this was stored, and a job that kills its worker must not be run without end.
         """
 
     # Steering
@@ -388,6 +416,7 @@ class Store(Protocol):
     def cancel(self, ids: Sequence[str]) -> list[JobStatus | None]:
         """Cancel jobs: at once those that wait; those that run are told by `extend`, and end cancelled.
 
+        The lease of one that was claimed ahead is void.
         The status in which each was found; None for an unknown one.
         """
 

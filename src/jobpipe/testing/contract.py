@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from .claiming import Claiming
+from .claiming_ahead import ClaimingAhead
 from .concurrency import Concurrency
 from .inserting import Inserting
 from .leases import Leases
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 class StoreContract(
     Inserting,
     Claiming,
+    ClaimingAhead,
     Limiting,
     Settling,
     Leases,

@@ -182,10 +182,11 @@ class StoreMachine(RuleBasedStateMachine):
         types=st.lists(st.sampled_from([*TYPES, "unknown"]), max_size=3),
         limit=st.integers(0, 4),
         lease=st.sampled_from([1.0, 3.0, 10.0]),
+        begin=st.sampled_from([None, None, 0, 1]),
     )
-    def claim(self, worker: str, types: list[str], limit: int, lease: float) -> None:
-        actual = self.store.claim(worker, types, limit, lease, self.limits)
-        expected = self.oracle.claim(worker, types, limit, lease, self.limits)
+    def claim(self, worker: str, types: list[str], limit: int, lease: float, begin: int | None) -> None:
+        actual = self.store.claim(worker, types, limit, lease, self.limits, begin)
+        expected = self.oracle.claim(worker, types, limit, lease, self.limits, begin)
         if not self.limits:  # else it is a hint, and a store may know more or less of its gates
             assert actual.due_in == expected.due_in
         assert [_without_token(claim) for claim in actual.claims] == [
@@ -195,11 +196,19 @@ class StoreMachine(RuleBasedStateMachine):
             (mine.lease, its.lease) for mine, its in zip(actual.claims, expected.claims, strict=True)
         ]
 
-    @rule(numbers=picks, outcome=outcomes)
-    def settle(self, numbers: list[int], outcome: Outcome) -> None:
+    @rule(numbers=picks, ago=st.sampled_from(SECONDS))
+    def begin(self, numbers: list[int], ago: float) -> None:
         pairs = self._pick(numbers)
-        actual = self.store.settle([Settlement(mine, outcome) for mine, _ in pairs])
-        assert actual == self.oracle.settle([Settlement(its, outcome) for _, its in pairs])
+        times = [self.time() - ago] * len(pairs)
+        actual = self.store.begin([mine for mine, _ in pairs], times)
+        assert actual == self.oracle.begin([its for _, its in pairs], times)
+
+    @rule(numbers=picks, outcome=outcomes, ago=st.sampled_from([None, *SECONDS]))
+    def settle(self, numbers: list[int], outcome: Outcome, ago: float | None) -> None:
+        pairs = self._pick(numbers)
+        at = 0.0 if ago is None else self.time() - ago
+        actual = self.store.settle([Settlement(mine, outcome, at) for mine, _ in pairs])
+        assert actual == self.oracle.settle([Settlement(its, outcome, at) for _, its in pairs])
 
     @rule(numbers=picks, seconds=st.sampled_from([1.0, 3.0, 10.0]))
     def extend(self, numbers: list[int], seconds: float) -> None:

@@ -35,6 +35,11 @@ def take_mail(store: Store) -> Claim:
     return claim
 
 
+def take_ahead(store: Store) -> Claim:
+    (claim,) = store.claim("w1", ["work"], 1, 60, (), 0).claims
+    return claim
+
+
 Change = Callable[["Store", Claim], object]
 """By another handle; the claim is that of the job `running`."""
 WORK: dict[str, Change] = {
@@ -43,6 +48,7 @@ WORK: dict[str, Change] = {
     "retry": lambda store, _: store.retry(["failed"]),
     "resume": lambda store, _: store.resume("other"),
     "release": lambda store, claim: store.release([claim.lease]),
+    "release of what was claimed ahead": lambda store, _: store.release([take_ahead(store).lease]),
     "run that is to be repeated": lambda store, claim: finish(store, claim, Move.RETRY, error=BOOM, delay=1),
     "run that is put off": lambda store, claim: finish(store, claim, Move.SNOOZE, delay=1),
 }

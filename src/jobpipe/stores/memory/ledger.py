@@ -9,7 +9,7 @@ from collections import OrderedDict, defaultdict, deque
 from itertools import count
 
 from ...job import FINISHED, TRANSITIONS, WAITING, JobStatus, Move
-from ..base import JobEvent, NewJob
+from ..base import JobEvent, Lease, NewJob
 from .gates import Gates
 from .record import Heap, Lane, Record
 
@@ -27,7 +27,8 @@ class Ledger:
         self.lanes: dict[str, dict[str, Lane]] = {}
         """By type and queue."""
         self.gates = Gates()
-        self.running: dict[str, Record] = {}
+        self.leased: dict[str, Record] = {}
+        """Those that run, and those that are queued but claimed ahead."""
         self.finished: OrderedDict[str, Record] = OrderedDict()
         """In the order in which they finished."""
         self.waiting: defaultdict[str, int] = defaultdict(int)
@@ -65,11 +66,32 @@ class Ledger:
     def move(self, record: Record, move: Move, now: float) -> None:
         """The only way in which a status changes."""
         status = TRANSITIONS[record.status][move]
-        self._leave(record, now)
+        self._leave(record, now, keeps_lease=move is Move.BEGIN)
         record.status = status
         if status in FINISHED:
             record.finished_at = now
         self._enter(record)
+
+    def lease(self, record: Record, lease: Lease, until: float) -> None:
+        """Take a queued job out of its lane."""
+        record.heap.discard(record)
+        record.worker = lease.worker
+        record.token, record.settled = lease.token, None
+        record.lease_until = until
+        self.leased[record.new.id] = record
+        self.changes += 1
+
+    def give_back(self, record: Record, now: float) -> None:
+        """Put a job that was claimed ahead back into its lane."""
+        self._end_lease(record, now)
+        record.lane.ready.push(record, record.precedence())
+        self.changes += 1
+
+    def _end_lease(self, record: Record, now: float) -> None:
+        del self.leased[record.new.id]
+        record.token = None
+        if record.gate is not None:
+            self.gates.leave(record, now)
 
     def remove(self, record: Record, now: float) -> None:
         """Forget a job."""
@@ -81,17 +103,16 @@ class Ledger:
         if len(self.order) > 2 * len(self.jobs) + 16:
             self.order = [each for each in self.order if self.jobs.get(each.new.id) is each]
 
-    def _leave(self, record: Record, now: float) -> None:
+    def _leave(self, record: Record, now: float, *, keeps_lease: bool = False) -> None:
         new, status, lane = record.new, record.status, record.lane
         lane.counts[status] -= 1
         if status in WAITING:
             self.waiting[new.queue] -= 1
+        if record.token is not None:
+            if not keeps_lease:
+                self._end_lease(record, now)
+        elif status in WAITING:
             record.heap.discard(record)
-        elif status is JobStatus.RUNNING:
-            del self.running[new.id]
-            record.token = None
-            if record.gate is not None:
-                self.gates.leave(record, now)
         else:
             del self.finished[new.id]
 
@@ -105,9 +126,7 @@ class Ledger:
                 lane.ready.push(record, record.precedence())
             else:
                 self.scheduled.push(record, (record.run_at, record.number))
-        elif status is JobStatus.RUNNING:
-            self.running[new.id] = record
-        else:
+        elif status in FINISHED:
             self.finished[new.id] = record
         self.changes += 1
         self.last_event += 1

@@ -36,18 +36,20 @@ class Record:
     history: tuple[Attempt, ...] = ()
     worker: str = ""
     token: str | None = None
-    """Of the lease; only while it runs."""
+    """Of the lease; only while it runs or is claimed ahead."""
     settled: str | None = None
     """The token of the last settlement, until the next claim."""
     lease_until: float = 0.0
     is_cancel_asked: bool = False
+    is_suspect: bool = False
+    """Was it lost while it was claimed ahead? Until it is settled."""
     entry: Entry | None = None
-    """Its one valid entry in a heap; only while it waits."""
+    """Its one valid entry in a heap; only while it waits to be claimed."""
     heap: Heap = field(init=False)
     """In which it waits, or waited last."""
     key: str | None = None
     gate: str | None = None
-    """The key of the gate in which it holds a place; only while it runs."""
+    """The key of the gate in which it holds a place; only while it is leased."""
 
     def precedence(self) -> tuple[float, float, int]:
         return (-self.new.priority, self.run_at, self.number)

@@ -148,7 +148,13 @@ class MemoryStore:
         raise BadInputError("connection", f"cannot be used with {self.url}, which has no transactions")
 
     def claim(
-        self, worker: str, types: Sequence[str], limit: int, lease: float, limits: Sequence[Limit] = ()
+        self,
+        worker: str,
+        types: Sequence[str],
+        limit: int,
+        lease: float,
+        limits: Sequence[Limit] = (),
+        begin: int | None = None,
     ) -> Haul:
         token = token_hex(16)
         claims: list[Claim] = []
@@ -172,7 +178,9 @@ class MemoryStore:
                 starts_in = passage.enter(record)
                 if starts_in is not None:
                     held = Lease(record.new.id, record.attempts + 1, worker, token)
-                    claims.append(self._claim(record, held, lease, now, starts_in))
+                    is_free = begin is None or len(claims) < begin
+                    self._ledger.lease(record, held, now + lease)
+                    claims.append(self._claim(record, held, now, starts_in, is_free or record.is_suspect))
                     following = lane.ready.first()
                 elif record.heap is lane.ready:  # it is not parked: its whole type has to wait
                     following = None
@@ -189,37 +197,49 @@ class MemoryStore:
             upcoming = self._ledger.scheduled.first()
             if upcoming:
                 passage.wait(upcoming.run_at - now)
-            return Haul(claims, passage.due_in)
+            return Haul(claims, passage.due_in, has_more=bool(heads))
 
-    def _claim(self, record: Record, lease: Lease, seconds: float, now: float, starts_in: float) -> Claim:
+    def _claim(self, record: Record, lease: Lease, now: float, starts_in: float, begins: bool) -> Claim:
         new = record.new
-        record.attempts += 1
-        record.runs += 1
-        record.worker = lease.worker
-        record.token, record.settled = lease.token, None
-        record.lease_until = now + seconds
-        record.started_at = now + starts_in
-        record.progress = None
-        record.is_cancel_asked = False
-        self._ledger.move(record, Move.CLAIM, now)
+        if begins:
+            self._begin(record, now + starts_in, now)
         return Claim(
             lease=lease,
             type=new.type,
             queue=new.queue,
             payload=new.payload,
-            attempts=record.attempts,
+            attempts=lease.attempt,
             max_retries=new.max_retries,
             priority=new.priority,
             deadline=new.deadline,
             run_at=record.run_at,
             created_at=record.created_at,
-            started_at=record.started_at,
+            started_at=now + starts_in,
             starts_in=starts_in,
             key=record.key,
+            has_begun=begins,
         )
 
+    def _begin(self, record: Record, started_at: float, now: float) -> None:
+        record.attempts += 1
+        record.runs += 1
+        record.started_at = started_at
+        record.progress = None
+        record.is_cancel_asked = False
+        self._ledger.move(record, Move.BEGIN, now)
+
+    def begin(self, leases: Sequence[Lease], started_at: Sequence[float]) -> list[LeaseState]:
+        states: list[LeaseState] = []
+        with self._step() as now:
+            for lease, at in zip(leases, started_at, strict=True):
+                record = self._held(lease)
+                if record and record.status is JobStatus.QUEUED:
+                    self._begin(record, at or now, now)
+                states.append(_state_of(record))
+        return states
+
     def _held(self, lease: Lease) -> Record | None:
-        record = self._ledger.running.get(lease.id)
+        record = self._ledger.leased.get(lease.id)
         return record if record and record.is_held(lease) else None
 
     def extend(self, leases: Sequence[Lease], seconds: float) -> list[LeaseState]:
@@ -227,32 +247,34 @@ class MemoryStore:
         with self._step() as now:
             for lease in leases:
                 record = self._held(lease)
-                if record is None:
-                    states.append(LeaseState.LOST)
-                    continue
-                record.lease_until = now + seconds
-                states.append(LeaseState.CANCELLING if record.is_cancel_asked else LeaseState.HELD)
+                if record:
+                    record.lease_until = now + seconds
+                states.append(_state_of(record))
         return states
 
     def progress(self, reports: Sequence[tuple[Lease, Progress]]) -> None:
         with self._step():
             for lease, progress in reports:
                 record = self._held(lease)
-                if record:
+                if record and record.status is JobStatus.RUNNING:
                     record.progress = progress
                     self._ledger.changes += 1
 
     def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         with self._step() as now:
-            return [self._settle(each.lease, each.outcome, now) for each in settlements]
+            return [self._settle(each, now) for each in settlements]
 
-    def _settle(self, lease: Lease, outcome: Outcome, now: float) -> bool:
+    def _settle(self, settlement: Settlement, now: float) -> bool:
+        lease = settlement.lease
         record = self._held(lease)
         if record is None:
             known = self._ledger.jobs.get(lease.id)
             return known is not None and known.settled == lease.token
-        self._end_run(record, outcome, now)
+        if record.status is JobStatus.QUEUED:
+            self._begin(record, settlement.started_at or now, now)
+        self._end_run(record, settlement.outcome, now)
         record.settled = lease.token
+        record.is_suspect = False
         return True
 
     def _end_run(self, record: Record, outcome: Outcome, now: float) -> None:
@@ -291,14 +313,21 @@ class MemoryStore:
             for record, key in zip(held, keys or [None] * len(held), strict=True):
                 if record:
                     record.key = record.key if key is None else key
-                    self._end_run(record, Outcome(move=Move.RELEASE), now)
+                    if record.status is JobStatus.QUEUED:
+                        self._ledger.give_back(record, now)
+                    else:
+                        self._end_run(record, Outcome(move=Move.RELEASE), now)
             return [record is not None for record in held]
 
     def rescue(self, limit: int = 100) -> list[Rescued]:
         with self._step() as now:
-            lost = [record for record in self._ledger.running.values() if record.lease_until <= now]
+            lost = [record for record in self._ledger.leased.values() if record.lease_until <= now]
             lost.sort(key=lambda record: (record.lease_until, record.number))
             for record in lost[:limit]:
+                if record.status is JobStatus.QUEUED:
+                    record.is_suspect = True
+                    self._ledger.give_back(record, now)
+                    continue
                 is_last = record.attempts > record.new.max_retries
                 move = Move.FAIL if is_last else Move.RESCUE
                 self._end_run(record, Outcome(move=move, error=WORKER_LOST), now)
@@ -512,6 +541,13 @@ class MemoryStore:
             self._ledger.tidy()
             self._ledger.gates.tidy(now)
         return pruned
+
+
+def _state_of(record: Record | None) -> LeaseState:
+    """Of the lease by which a record was found."""
+    if record is None:
+        return LeaseState.LOST
+    return LeaseState.CANCELLING if record.is_cancel_asked else LeaseState.HELD
 
 
 def _fits(record: Record, filter: Filter) -> bool:

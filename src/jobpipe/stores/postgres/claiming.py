@@ -28,6 +28,8 @@ class Order(NamedTuple):
     types: list[str]
     limit: int
     lease: float
+    begin: int | None
+    """So many of them begin; None for all."""
 
 
 class Claimer:
@@ -40,7 +42,7 @@ class Claimer:
     def claim(self, order: Order, now: float | None) -> Haul | None:
         """What can be had without a look at any gate; None if one opens for what is parked before it."""
         token = secrets.token_hex(8)
-        look = 2 * order.limit
+        look = max(2 * order.limit, 1)
         while True:
             values = {
                 **order._asdict(),
@@ -53,7 +55,7 @@ class Claimer:
             *_, looked, due_in, opens_in = found.rows[0]
             rows = found.rows if found.rows[0][0] is not None else []
             # Why again: others had locked what this one looked at, and there may be more behind.
-            if rows or looked < look or not look or look >= _MOST_LOOKED:
+            if rows or looked < look or not order.limit or look >= _MOST_LOOKED:
                 break
             look = min(4 * look, _MOST_LOOKED)
         if opens_in is not None and opens_in <= 0:
@@ -63,8 +65,10 @@ class Claimer:
             with suppress(StoreError):  # Why: the claim is made, and the next one tries again
                 self._connections.attempt(lambda connection: self._let_out(connection, order, now))
         # Why: others were taking what this one looked at, and there is more behind.
-        is_short = looked >= look > 0 and len(rows) < order.limit
-        return Haul(claims_of(rows, order.worker, token), 0.0 if is_short else _soonest(due_in, opens_in))
+        is_short = looked >= look and len(rows) < order.limit
+        ask_in = 0.0 if is_short else _soonest(due_in, opens_in)
+        has_more = looked > len(rows) or ask_in == 0.0
+        return Haul(claims_of(rows, order.worker, token), ask_in, has_more)
 
     def claim_limited(self, order: Order, limits: Sequence[Limit], told: float | None) -> Haul:
         """What the gates let in."""
@@ -103,7 +107,9 @@ class Claimer:
             choice.keep_pace(max((each.started_at - each.starts_in - now for each in claims), default=0.0))
             due_in = ask("due", types=order.types).rows[0][0]
             reach("claim-inside")
-        return Haul(claims, _soonest(due_in, choice.passage.due_in))
+        ask_in = _soonest(due_in, choice.passage.due_in)
+        is_cut = len(choice.taken) == order.limit or len(claims) < len(choice.taken)
+        return Haul(claims, ask_in, is_cut or ask_in == 0.0)
 
 
 class _Asking:

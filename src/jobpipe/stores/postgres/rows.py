@@ -54,6 +54,7 @@ def settle_values(settlements: Sequence[Settlement], now: float | None) -> dict[
         "results": texts(
             [None if outcome.result is None else outcome.result.decode() for outcome in outcomes]
         ),
+        "started_at": numbers([each.started_at for each in told]),
         "now": now,
         "kept": KEPT_HISTORY,
     }
@@ -94,6 +95,7 @@ def _claim_of(row: Sequence[Any], worker: str, token: str) -> Claim:
         started_at=started_at,
         starts_in=rest[1],
         key=rest[0],
+        has_begun=rest[2],
     )
 
 

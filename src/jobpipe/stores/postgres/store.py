@@ -209,9 +209,15 @@ class PostgresStore:
     # Running
 
     def claim(
-        self, worker: str, types: Sequence[str], limit: int, lease: float, limits: Sequence[Limit] = ()
+        self,
+        worker: str,
+        types: Sequence[str],
+        limit: int,
+        lease: float,
+        limits: Sequence[Limit] = (),
+        begin: int | None = None,
     ) -> Haul:
-        order = Order(worker, sorted(set(types)), limit, lease)
+        order = Order(worker, sorted(set(types)), limit, lease, begin)
         bound = [each for each in limits if each.type in order.types]
         haul = None if bound else self._claimer.claim(order, self._now())
         if haul is None:
@@ -219,6 +225,13 @@ class PostgresStore:
         if haul.claims:
             self._changed()
         return haul
+
+    def begin(self, leases: Sequence[Lease], started_at: Sequence[float]) -> list[LeaseState]:
+        if not leases:
+            return []
+        (held,) = self._change(self._step("begin", **_tokens(leases), started_at=numbers(started_at)))
+        states = {(id, token): _LEASE_STATE[is_cancelling] for id, token, is_cancelling, _ in held.rows}
+        return [states.get((lease.id, lease.token), LeaseState.LOST) for lease in leases]
 
     def extend(self, leases: Sequence[Lease], seconds: float) -> list[LeaseState]:
         (found,) = self._look(self._step("extend", **_tokens(leases), seconds=seconds))
@@ -436,7 +449,8 @@ class PostgresStore:
         return new
 
     def discard(self, ids: Sequence[str]) -> int:
-        return self._change(self._step("discard", ids=list(ids)))[0].touched
+        steps = (self._step(name, ids=list(ids)) for name in ("leave_gates", "discard"))
+        return self._change(*steps)[-1].touched
 
     # Tidying
 

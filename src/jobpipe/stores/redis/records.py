@@ -53,6 +53,9 @@ class Record(Struct, frozen=True, array_like=True, gc=False):
     error: str | bool
     history: str | bool
     """A line of JSON for each run."""
+    is_ahead: int = 0
+    """Is it claimed ahead? Then it is queued, and has a lease. Records of the first schema end before this."""
+    is_suspect: int = 0
 
 
 class _Ended(Struct):
@@ -138,6 +141,7 @@ def outcome_values(settlement: Settlement) -> tuple[Any, ...]:
         outcome.delay,
         text_of(outcome.progress),
         outcome.cools,
+        settlement.started_at,
     )
 
 
@@ -161,23 +165,24 @@ def answer_of(values: Sequence[Any], batch: Sequence[NewJob], capacity: int) -> 
     return QueueFullError(queue, waiting=waiting, needed=needed, capacity=capacity)
 
 
-def claims_of(packed: bytes, delays: bytes) -> list[Claim]:
+def claims_of(packed: bytes, delays: bytes, now: float) -> list[Claim]:
     """Those of claim.lua."""
     return [
         Claim(
-            lease=Lease(record.id, record.attempts, record.worker, record.token),
+            lease=Lease(record.id, record.attempts + record.is_ahead, record.worker, record.token),
             type=record.type,
             queue=record.queue,
             payload=_bytes_of(record.payload),
-            attempts=record.attempts,
+            attempts=record.attempts + record.is_ahead,
             max_retries=record.max_retries,
             priority=record.priority,
             deadline=record.deadline or None,
             run_at=record.run_at,
             created_at=record.created_at,
-            started_at=record.started_at,
+            started_at=now + starts_in,
             starts_in=starts_in,
             key=key_of(record.key),
+            has_begun=not record.is_ahead,
         )
         for record, starts_in in zip(_read_records(packed), _read_floats(delays), strict=True)
     ]

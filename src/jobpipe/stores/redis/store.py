@@ -58,7 +58,9 @@ from .server import Server
 from .values import entry_values, events_of, limits_of, schedule_of, schedules_of, workers_of
 from .watch import RedisWatch
 
-_SCHEMA = 1
+_STEPS = ("0001_jobs", "0002_claimed_ahead")
+"""Of the schema. The second rewrites no record: who reads one of the first sees that it is not claimed ahead."""
+_SCHEMA = len(_STEPS)
 _MOST_AT_ONCE = 1_000
 """Jobs that one claim brings, at the most: while a script runs, the server does nothing else."""
 _MOST_INSERTED = 2_000
@@ -101,7 +103,7 @@ class RedisStore:
                 f"the store {self.url} has the schema {version}, this program knows {_SCHEMA} at most: "
                 "use a newer program"
             )
-        return [] if version == _SCHEMA else ["0001_jobs"]
+        return list(_STEPS[version:])
 
     def check(self) -> list[str]:
         return remarks(self._server)
@@ -137,7 +139,13 @@ class RedisStore:
     # Running
 
     def claim(
-        self, worker: str, types: Sequence[str], limit: int, lease: float, limits: Sequence[Limit] = ()
+        self,
+        worker: str,
+        types: Sequence[str],
+        limit: int,
+        lease: float,
+        limits: Sequence[Limit] = (),
+        begin: int | None = None,
     ) -> Haul:
         bounds = {each.type: (each.interval, each.burst, each.concurrency, each.is_keyed) for each in limits}
         told = (
@@ -147,9 +155,15 @@ class RedisStore:
             min(limit, _MOST_AT_ONCE),
             lease,
             bounds,
+            False if begin is None else begin,
         )
-        packed, delays, due_in = self._run("claim", told, may_repeat=False)
-        return Haul(claims_of(packed, delays), None if due_in is None else float(due_in))
+        packed, delays, now, due_in, has_more = self._run("claim", told, may_repeat=False)
+        claims = claims_of(packed, delays, float(now))
+        return Haul(claims, None if due_in is None else float(due_in), bool(has_more))
+
+    def begin(self, leases: Sequence[Lease], started_at: Sequence[float]) -> list[LeaseState]:
+        states = self._run("begin", (*_split(leases), list(started_at)))
+        return [LeaseState(state.decode()) for state in states]
 
     def extend(self, leases: Sequence[Lease], seconds: float) -> list[LeaseState]:
         states = self._run("extend", (seconds, *_split(leases)))

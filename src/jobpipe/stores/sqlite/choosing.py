@@ -71,6 +71,14 @@ class Choice:
         if paces:
             self._cursor.execute(sql("keep_pace"), {"gates": text_of(paces)})
 
+    def claims(self, begin: int | None) -> list[tuple[int, str | None, float, int]]:
+        """An element of claim.sql's `:jobs` for each that was taken; the first so many begin."""
+        most = len(self.taken) if begin is None else begin
+        return [
+            (seq, gate, starts_in, int(at < most))
+            for at, (seq, (gate, starts_in)) in enumerate(self.taken.items())
+        ]
+
     def _walk(self, lane: _Lane) -> Iterator[Candidate[str]]:
         """What is ready in a lane, in order, as far as somebody asks; what was passed over meanwhile is parked."""
         while True:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ...errors import StoreAwayError, StoreError, StoreRefusedError
-from ...job import TRANSITIONS
+from ...job import TRANSITIONS, JobStatus
 from ..forks import disown_after_fork, refuse_inherited
 
 PATIENCE = 30.0
@@ -28,9 +28,13 @@ _LEGAL = " OR ".join(
     for old, moves in TRANSITIONS.items()
     for new in sorted(set(moves.values()))
 )
+_ENDED_AT_ONCE = "OLD.lease_until IS NOT NULL AND NEW.status IN ({})".format(
+    ", ".join(f"'{status}'" for status in sorted(set(TRANSITIONS[JobStatus.RUNNING].values())))
+)
+"""One that was claimed ahead begins and ends in one step."""
 _GUARD = f"""
 CREATE TEMP TRIGGER IF NOT EXISTS only_legal_moves BEFORE UPDATE OF status ON main.jobs
-WHEN NOT (OLD.status = NEW.status OR {_LEGAL})
+WHEN NOT (OLD.status = NEW.status OR {_LEGAL} OR (OLD.status = 'queued' AND {_ENDED_AT_ONCE}))
 BEGIN SELECT RAISE(ABORT, 'the transition table knows no such move'); END
 """
 """The transition table, as a guard of the connection that writes."""

@@ -99,10 +99,11 @@ def settled_row(settlement: Settlement) -> tuple[Any, ...]:
         outcome.error,
         outcome.progress,
         None if outcome.result is None else Raw(outcome.result),
+        settlement.started_at or None,
     )
 
 
-_Claimed = tuple[str, str, str, int, int, int, float | None, int, int, list[Raw], int, str | None]
+_Claimed = tuple[str, str, str, int, int, int, float | None, int, int, list[Raw], int, str | None, int]
 _read_claimed = msgspec.json.Decoder(list[_Claimed]).decode
 
 
@@ -123,8 +124,9 @@ def claims_of(text: str, worker: str, token: str, now: float, places: Mapping[in
             started_at=now + places[seq][1],
             starts_in=places[seq][1],
             key=key,
+            has_begun=bool(has_begun),
         )
-        for id, type, queue, attempts, max_retries, priority, deadline, run_at, created_at, payload, seq, key in (
+        for id, type, queue, attempts, max_retries, priority, deadline, run_at, created_at, payload, seq, key, has_begun in (
             _read_claimed(text)
         )
     ]

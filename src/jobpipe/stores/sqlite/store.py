@@ -218,7 +218,13 @@ class SqliteStore:
     # Running
 
     def claim(
-        self, worker: str, types: Sequence[str], limit: int, lease: float, limits: Sequence[Limit] = ()
+        self,
+        worker: str,
+        types: Sequence[str],
+        limit: int,
+        lease: float,
+        limits: Sequence[Limit] = (),
+        begin: int | None = None,
     ) -> Haul:
         names = text_of(list(types))
         if not self._has_news or limit < 1:
@@ -233,22 +239,26 @@ class SqliteStore:
             if not choice.taken:
                 return Haul([], self._due_in(cursor, names, choice.passage.due_in))
             token = secrets.token_hex(8)
-            seqs = text_of(list(choice.taken))
-            is_gated = bool(choice.passage.entered)
             values = {
                 "now": now,
                 "worker": worker,
                 "token": token,
                 "until": now + lease,
-                "seqs": seqs,
-                "jobs": text_of([(seq, *place) for seq, place in choice.taken.items()]) if is_gated else None,
+                "jobs": text_of(choice.claims(begin)),
             }
-            statement = "claim_through_gates" if is_gated else "claim"
-            self._changes += cursor.execute(sql(statement), values).rowcount
-            (text,) = cursor.execute(sql("claimed"), {"seqs": seqs}).fetchone()
+            self._changes += cursor.execute(sql("claim"), values).rowcount
+            (text,) = cursor.execute(sql("claimed"), {"seqs": text_of(list(choice.taken))}).fetchone()
             claims = claims_of(text, worker, token, now, choice.taken)
             reach("claim-inside")
-            return Haul(claims, self._due_in(cursor, names, choice.passage.due_in))
+            due_in = self._due_in(cursor, names, choice.passage.due_in)
+            return Haul(claims, due_in, has_more=len(claims) == limit or due_in == 0)
+
+    def begin(self, leases: Sequence[Lease], started_at: Sequence[float]) -> list[LeaseState]:
+        with self._writing(synced=False) as (cursor, now):
+            told = [(lease.id, lease.token, at or now) for lease, at in zip(leases, started_at, strict=True)]
+            self._changes += cursor.execute(sql("begin"), (text_of(told),)).rowcount
+            held = [cursor.execute(sql("held"), (lease.id, lease.token)).fetchone() for lease in leases]
+            return [_LEASE_STATE[row[0]] if row else LeaseState.LOST for row in held]
 
     def _due_in(self, cursor: sqlite3.Cursor, names: str, sooner: float | None = None) -> float | None:
         """Seconds until the next scheduled job, or the next gate of these types before which jobs are parked."""
@@ -310,11 +320,17 @@ class SqliteStore:
 
     def rescue(self, limit: int = 100) -> list[Rescued]:
         with self._reading() as cursor:
-            if not cursor.execute(sql("expired"), (self._clock(), 1)).fetchone():
+            if not cursor.execute(sql("expired"), {"now": self._clock(), "limit": 1}).fetchone():
                 return []
         with self._writing() as (cursor, now):
             rescued = []
-            for seq, id, worker in cursor.execute(sql("expired"), (now, limit)).fetchall():
+            for seq, id, worker, status in cursor.execute(
+                sql("expired"), {"now": now, "limit": limit}
+            ).fetchall():
+                if status == JobStatus.QUEUED:
+                    cursor.execute(sql("lose_ahead"), (seq,))
+                    rescued.append(Rescued(id, worker, JobStatus.QUEUED))
+                    continue
                 values = {"seq": seq, "now": now, "error": _LOST, "kept": KEPT_HISTORY}
                 ((status,),) = cursor.execute(sql("rescue"), values).fetchall()
                 rescued.append(Rescued(id, worker, JobStatus(status)))

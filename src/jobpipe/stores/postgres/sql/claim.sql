@@ -27,19 +27,27 @@ WITH RECURSIVE lanes AS (
     WHERE until IS NULL
     ORDER BY priority DESC, run_at, seq LIMIT %(look)s
 ), chosen AS MATERIALIZED (
-    SELECT jobs.ctid AS place FROM heads JOIN jobpipe.jobs ON jobs.ctid = heads.place
-    WHERE jobs.status = 'queued'
+    SELECT jobs.ctid AS place, heads.priority, heads.run_at, heads.seq, is_suspect
+    FROM heads JOIN jobpipe.jobs ON jobs.ctid = heads.place
+    WHERE jobs.status = 'queued' AND jobs.lease_until IS NULL
     ORDER BY heads.priority DESC, heads.run_at, heads.seq LIMIT %(limit)s
     FOR UPDATE OF jobs SKIP LOCKED
+), ranked AS (
+    SELECT place, is_suspect OR %(begin)s::integer IS NULL
+        OR row_number() OVER (ORDER BY priority DESC, run_at, seq) <= %(begin)s::integer AS begins
+    FROM chosen
 ), claimed AS (
     UPDATE jobpipe.jobs SET
-        status = 'running', attempts = attempts + 1, runs = runs + 1, started_at = jobpipe.now(%(now)s),
-        progress = NULL, worker = %(worker)s, token = %(token)s,
-        lease_until = jobpipe.now(%(now)s) + %(lease)s::float8, is_cancelling = false
-    FROM chosen WHERE jobs.ctid = chosen.place
+        status = CASE WHEN begins THEN 'running' ELSE status END,
+        attempts = attempts + begins::integer, runs = runs + begins::integer,
+        started_at = CASE WHEN begins THEN jobpipe.now(%(now)s) ELSE started_at END,
+        progress = CASE WHEN NOT begins THEN progress END, worker = %(worker)s, token = %(token)s,
+        lease_until = jobpipe.now(%(now)s) + %(lease)s::float8, is_cancelling = false, is_parked = NOT begins
+    FROM ranked WHERE jobs.ctid = ranked.place
     RETURNING
-        -priority AS rank, run_at, jobs.seq, id, type, queue, attempts, max_retries, deadline, created_at,
-        started_at, payload::text AS payload, key, 0.0::float8 AS starts_in
+        -priority AS rank, run_at, jobs.seq, id, type, queue, attempts + (NOT begins)::integer AS attempts,
+        max_retries, deadline, created_at, jobpipe.now(%(now)s) AS started_at, payload::text AS payload, key,
+        0.0::float8 AS starts_in, begins
 ), facts AS (
     SELECT
         (SELECT count(*) FROM heads) AS looked,

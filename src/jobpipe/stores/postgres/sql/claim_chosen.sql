@@ -1,20 +1,28 @@
 -- Those that a choice found, as far as nobody else has taken them meanwhile. Why the time of now, not that of the choice:
 -- a slow network must shorten no lease, and what became ready during the choice did not begin before it.
 WITH chosen AS MATERIALIZED (
-    SELECT jobs.seq, told.gate, told.starts_in
-    FROM unnest(%(seqs)s::bigint[], %(gates)s::text[], %(starts_in)s::float8[]) AS told (seq, gate, starts_in)
+    SELECT jobs.seq, told.gate, told.starts_in, told.place, is_suspect
+    FROM unnest(%(seqs)s::bigint[], %(gates)s::text[], %(starts_in)s::float8[]) WITH ORDINALITY
+        AS told (seq, gate, starts_in, place)
     JOIN jobpipe.jobs USING (seq)
-    WHERE jobs.status = 'queued'
+    WHERE jobs.status = 'queued' AND jobs.lease_until IS NULL
     FOR UPDATE OF jobs SKIP LOCKED
+), ranked AS (
+    SELECT seq, gate, starts_in, is_suspect OR %(begin)s::integer IS NULL
+        OR row_number() OVER (ORDER BY place) <= %(begin)s::integer AS begins
+    FROM chosen
 ), claimed AS (
     UPDATE jobpipe.jobs SET
-        status = 'running', attempts = attempts + 1, runs = runs + 1, started_at = now + chosen.starts_in,
-        progress = NULL, worker = %(worker)s, token = %(token)s, lease_until = now + %(lease)s::float8,
-        is_cancelling = false, gate = chosen.gate
-    FROM chosen, jobpipe.now(%(told)s) AS now WHERE jobs.seq = chosen.seq
+        status = CASE WHEN begins THEN 'running' ELSE status END,
+        attempts = attempts + begins::integer, runs = runs + begins::integer,
+        started_at = CASE WHEN begins THEN now + ranked.starts_in ELSE started_at END,
+        progress = CASE WHEN NOT begins THEN progress END, worker = %(worker)s, token = %(token)s,
+        lease_until = now + %(lease)s::float8, is_cancelling = false, is_parked = NOT begins, gate = ranked.gate
+    FROM ranked, jobpipe.now(%(told)s) AS now WHERE jobs.seq = ranked.seq
     RETURNING
-        -priority AS rank, run_at, jobs.seq, id, type, queue, attempts, max_retries, deadline, created_at,
-        started_at, payload::text AS payload, key, chosen.starts_in
+        -priority AS rank, run_at, jobs.seq, id, type, queue, attempts + (NOT begins)::integer AS attempts,
+        max_retries, deadline, created_at, now + ranked.starts_in AS started_at, payload::text AS payload, key,
+        ranked.starts_in, begins
 ), facts AS (
     SELECT
         set_config('synchronous_commit', 'off', true),

@@ -1,10 +1,11 @@
 -- Why skip locked: whoever has the row is about to settle it, or to tell that it is to be cancelled; the next
 -- extension will see. So this waits for nobody, and nobody in a circle.
--- Why the empty text: else a plan made for few jobs would look each one up among all leases, not by its id.
+-- Why a CASE: else a plan made for few jobs would look each one up among all leases, not by its id.
 WITH told AS (
     SELECT * FROM unnest(%(ids)s::text[], %(tokens)s::text[]) WITH ORDINALITY AS each (id, token, place)
 ), held AS (
-    SELECT seq FROM told JOIN jobpipe.jobs USING (id, token) WHERE status || '' = 'running'
+    SELECT seq FROM told JOIN jobpipe.jobs USING (id, token)
+    WHERE CASE WHEN lease_until IS NOT NULL THEN status IN ('queued', 'running') END
     FOR UPDATE OF jobs SKIP LOCKED
 ), extended AS (
     UPDATE jobpipe.jobs SET
@@ -13,5 +14,6 @@ WITH told AS (
     WHERE seq IN (SELECT seq FROM held)
 )
 SELECT jobs.is_cancelling, set_config('synchronous_commit', 'off', true)
-FROM told LEFT JOIN jobpipe.jobs ON jobs.id = told.id AND jobs.token = told.token AND jobs.status || '' = 'running'
+FROM told LEFT JOIN jobpipe.jobs ON jobs.id = told.id AND jobs.token = told.token
+    AND CASE WHEN lease_until IS NOT NULL THEN status IN ('queued', 'running') END
 ORDER BY told.place

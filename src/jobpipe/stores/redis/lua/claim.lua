@@ -1,8 +1,10 @@
 -- with lanes.lua
 -- with gates.lua
--- told: worker, token, types, limit, seconds of the lease, limits by type.
+-- told: worker, token, types, limit, seconds of the lease, limits by type, how many of the first begin (false: all).
+-- Answers the records, the seconds after which each may start, the time, in how many seconds to ask again, and whether
+-- there may be more.
 come_due()
-local worker, token, types, limit, lease, limits = unpack(told)
+local worker, token, types, limit, lease, limits, most_begun = unpack(told)
 local MOST_BYTES = 16 * 2 ^ 20 -- a reply should not be much longer
 local claimed, delays = {}, {} -- jobs, and the seconds after which each may start
 local gates = {} -- name -> gate: those that a job has come to
@@ -11,6 +13,7 @@ local closing = {} -- type -> arguments of ZADD: when gates before which jobs we
 local cooling = {} -- types
 local passed_over, size = 0, 0 -- jobs, and the bytes of long payloads that were claimed
 local due_in
+local has_more = limit < 1
 
 local function wait(seconds)
   due_in = math.min(due_in or seconds, seconds)
@@ -42,14 +45,20 @@ local function enter_gate(job, bound)
 end
 
 local function claim(job, starts_in, gate)
-  job[ATTEMPTS] = job[ATTEMPTS] + 1
-  job[RUNS] = job[RUNS] + 1
-  job[WORKER], job[TOKEN], job[STARTED_AT], job[PROGRESS] = worker, token, now + starts_in, ''
-  shift(job, 'claim')
-  add(LEASES, now + lease, job[SEQ])
+  job[WORKER], job[TOKEN] = worker, token
+  if not most_begun or #claimed < most_begun or job[IS_SUSPECT] == 1 then
+    begin(job, now + starts_in)
+    add(LEASES, now + lease, job[SEQ])
+  else
+    status_after(job, 'begin') -- it is an error now if it could not
+    leave_queue(job, lane_of(job))
+    job[IS_AHEAD] = 1
+    add(AHEAD, now + lease, job[SEQ])
+    touch(job)
+  end
   if gate then
     job[GATE] = '=' .. gate.key
-    add(P .. 'holders:' .. gate.type .. '/' .. gate.key, job[STARTED_AT], job[ID])
+    add(P .. 'holders:' .. gate.type .. '/' .. gate.key, now + starts_in, job[ID])
   end
   if job[PAYLOAD] == true then size = size + redis.call('HSTRLEN', P .. 'texts', job[SEQ] .. ':' .. PAYLOAD) end
   claimed[#claimed + 1] = job
@@ -71,6 +80,7 @@ local function claim_from(cursors)
     end
     advance(heap, closed[cursor.type])
   end
+  has_more = has_more or heap[1] ~= nil
 end
 
 -- Gates with room left open again at once. Why: those that were let out may be cancelled before their turn.
@@ -104,7 +114,7 @@ local function claim_all()
   for priority in pairs(cursors) do priorities[#priorities + 1] = priority end
   table.sort(priorities, function(one, other) return one > other end)
   for _, priority in ipairs(priorities) do
-    if #claimed < limit then claim_from(cursors[priority]) end
+    if #claimed < limit then claim_from(cursors[priority]) else has_more = true end
   end
   if passed_over == MOST_PASSED_OVER or size >= MOST_BYTES then wait(0) end
   keep_pace()
@@ -137,4 +147,7 @@ for _, type in ipairs(types) do
 end
 local upcoming = redis.call('ZRANGE', DUE, 0, 0, 'WITHSCORES')
 if upcoming[2] then wait(math.max(upcoming[2] - now, 0)) end
-return { packed_list(packed), cmsgpack.pack(delays), due_in and string.format('%.17g', due_in) or false }
+return {
+  packed_list(packed), cmsgpack.pack(delays), string.format('%.17g', now),
+  due_in and string.format('%.17g', due_in) or false, has_more and 1 or 0,
+}

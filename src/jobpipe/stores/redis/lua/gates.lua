@@ -56,7 +56,7 @@ local function let_out(type, queue, key, most)
   load(seqs)
   for _, seq in ipairs(seqs) do
     local job = jobs[seq]
-    if job and job[STATUS] == 'queued' and job[GATE] ~= '' then
+    if job and job[STATUS] == 'queued' and not is_ahead(job) and job[GATE] ~= '' then
       leave_queue(job, lane_of(job))
       add(change(lane_of(job), 'ready'), job[RUN_AT], seq)
       touch(job)

@@ -31,7 +31,7 @@ local function make(new)
   job[RUN_AT], job[DEADLINE], job[CREATED_AT], job[STARTED_AT], job[FINISHED_AT] = run_at, deadline, now, 0, 0
   job[WORKER], job[TOKEN], job[IS_CANCELLING] = '', '', 0
   job[FINGERPRINT], job[KEY], job[GATE], job[PROGRESS] = fingerprint, key, '', ''
-  job[RESULT], job[ERROR], job[HISTORY] = '', '', ''
+  job[RESULT], job[ERROR], job[HISTORY], job[IS_AHEAD], job[IS_SUSPECT] = '', '', '', 0, 0
   stow(job, PAYLOAD, payload)
   jobs[job[SEQ]] = job
   known[id] = job

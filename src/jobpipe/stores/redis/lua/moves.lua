@@ -51,16 +51,27 @@ local function leave_queue(job, lane)
   end
 end
 
+local function free_place(job, gate)
+  local name = job[TYPE] .. '/' .. gate
+  drop(P .. 'holders:' .. name, job[ID])
+  left[name] = { job[TYPE], gate }
+end
+
 local function leave_gate(job)
   if job[GATE] ~= '' then
-    local name = job[TYPE] .. '/' .. string.sub(job[GATE], 2)
-    drop(P .. 'holders:' .. name, job[ID])
-    left[name] = { job[TYPE], string.sub(job[GATE], 2) }
+    free_place(job, string.sub(job[GATE], 2))
     job[GATE] = ''
   end
 end
 
-local function leave(job, lane)
+-- End the lease of a job that was claimed ahead and does not begin.
+local function void_lease(job)
+  drop(AHEAD, job[SEQ])
+  leave_gate(job)
+  job[IS_AHEAD], job[TOKEN] = 0, ''
+end
+
+local function leave(job, lane, move)
   local status, seq = job[STATUS], job[SEQ]
   tally(lane, status, -1)
   if status == 'running' then -- the leases name them all
@@ -70,7 +81,9 @@ local function leave(job, lane)
     return
   end
   drop(OF_STATUS[status], seq)
-  if status == 'queued' then
+  if is_ahead(job) then
+    if move == 'begin' then drop(AHEAD, seq) else void_lease(job) end
+  elseif status == 'queued' then
     leave_queue(job, lane)
   elseif status == 'scheduled' then
     drop(DUE, seq)
@@ -79,7 +92,7 @@ local function leave(job, lane)
   end
 end
 
--- Who enters a job as `running` adds its lease.
+-- Who enters a job as `running` adds its lease, if it is not to end at once.
 local function enter(job, lane)
   local status, seq = job[STATUS], job[SEQ]
   tally(lane, status, 1)
@@ -98,15 +111,29 @@ local function enter(job, lane)
   touch(job)
 end
 
--- The only way in which a status changes.
-local function shift(job, move)
+-- The status to which a move leads.
+local function status_after(job, move)
   local status = NEXT[job[STATUS]][move]
   if not status then error('the transition table knows no ' .. move .. ' of a job that is ' .. job[STATUS]) end
+  return status
+end
+
+-- The only way in which a status changes.
+local function shift(job, move)
+  local status = status_after(job, move)
   local lane = lane_of(job)
-  leave(job, lane)
-  job[STATUS] = status
+  leave(job, lane, move)
+  job[STATUS], job[IS_AHEAD] = status, 0
   if FINISHED[status] then job[FINISHED_AT] = now end
   -- Why not what comes due: who claims knows when it does, and asks then.
   if WAITING[status] and move ~= 'come due' then has_work = true end
   enter(job, lane)
+end
+
+-- Let a run of a job begin.
+local function begin(job, started_at)
+  job[ATTEMPTS] = job[ATTEMPTS] + 1
+  job[RUNS] = job[RUNS] + 1
+  job[STARTED_AT], job[PROGRESS] = started_at, ''
+  shift(job, 'begin')
 end

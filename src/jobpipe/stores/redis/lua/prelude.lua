@@ -15,6 +15,7 @@ local OF_STATUS = {} -- status -> key of the jobs that have it, in the order of 
 for status in pairs(NEXT) do OF_STATUS[status] = P .. 'status:' .. status end
 
 local DUE, LEASES, ENDED = P .. 'due', P .. 'leases', P .. 'finished'
+local AHEAD = P .. 'claimed-ahead' -- the leases of queued jobs. Why apart: LEASES names all that run, and no others
 local AT_ONCE = 1000 -- arguments of one command: Lua's stack has an end
 local LONG = 512 -- bytes: a longer text does not stand in the record, but by itself
 
@@ -57,7 +58,11 @@ local function load(seqs)
   for n, packed in ipairs(fetch(P .. 'jobs', missing)) do
     if packed then
       local is_read, job = pcall(cmsgpack.unpack, packed)
-      if is_read and type(job) == 'table' and job[SEQ] == missing[n] then jobs[missing[n]] = job end
+      if is_read and type(job) == 'table' and job[SEQ] == missing[n] then
+        -- Records of the first schema end before these.
+        job[IS_AHEAD], job[IS_SUSPECT] = job[IS_AHEAD] or 0, job[IS_SUSPECT] or 0
+        jobs[missing[n]] = job
+      end
     end
   end
 end
@@ -146,7 +151,12 @@ local function packed_whole(job, first, last)
   return cmsgpack.pack(whole)
 end
 
+-- Is the job claimed ahead: queued with a lease?
+local function is_ahead(job)
+  return job[STATUS] == 'queued' and job[IS_AHEAD] == 1
+end
+
 -- Does the lease of this token hold the job?
 local function is_held(job, token)
-  return job and job[STATUS] == 'running' and job[TOKEN] == token
+  return job and job[TOKEN] == token and (job[STATUS] == 'running' or is_ahead(job))
 end

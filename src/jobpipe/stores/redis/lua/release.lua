@@ -7,8 +7,12 @@ local released = {}
 for n, job in ipairs(found) do
   if is_held(job, tokens[n]) then
     if keys[n] then job[KEY] = keys[n] end
-    end_run(job, 'release', '', '', '', 0)
-    job[TOKEN] = ''
+    if is_ahead(job) then
+      give_back(job)
+    else
+      end_run(job, 'release', '', '', '', 0)
+      job[TOKEN] = ''
+    end
     released[n] = 1
   else
     released[n] = 0

@@ -31,3 +31,11 @@ local function end_run(job, move, error, progress, result, delay)
   if final == 'retry' or final == 'snooze' then job[RUN_AT] = now + delay end
   shift(job, final)
 end
+
+-- Put a job that was claimed ahead back into its lane.
+local function give_back(job)
+  void_lease(job)
+  add(change(lane_of(job), 'ready'), job[RUN_AT], job[SEQ])
+  touch(job)
+  has_changes, has_work = true, true
+end

@@ -1,13 +1,15 @@
 -- with runs.lua
--- told: ids, and for each the token, the move, the result, the error, the delay, the progress
--- and for how long the type is to cool.
+-- told: ids, and for each the token, the move, the result, the error, the delay, the progress,
+-- for how long the type is to cool, and when the run began, if it is not known yet that it did: 0 for now.
 come_due()
 local ids, outcomes = unpack(told)
 local recorded, cooling = {}, {}
 for n, job in ipairs(load_ids(ids)) do
-  local token, move, result, error, delay, progress, cools = unpack(outcomes[n])
+  local token, move, result, error, delay, progress, cools, started_at = unpack(outcomes[n])
   if is_held(job, token) then
+    if is_ahead(job) then begin(job, started_at > 0 and started_at or now) end
     end_run(job, move, error, progress, result, delay)
+    job[IS_SUSPECT] = 0
     if cools > 0 then cooling[job[TYPE]] = math.max(cooling[job[TYPE]] or 0, now + cools) end
     recorded[n] = 1
   else

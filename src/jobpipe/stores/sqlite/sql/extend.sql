@@ -1,2 +1,2 @@
-UPDATE jobs SET lease_until = :until WHERE id = :id AND token = :token AND status = 'running'
+UPDATE jobs SET lease_until = :until WHERE id = :id AND token = :token AND lease_until IS NOT NULL
 RETURNING is_cancelling

@@ -1,8 +1,10 @@
--- :settlements is a JSON array of the arrays that rows.settled_row makes.
+-- :settlements is a JSON array of the arrays that rows.settled_row makes. One that was claimed ahead begins and ends at
+-- once; the triggers tell both.
 UPDATE jobs SET
     status = CASE is_cancelling WHEN 1 THEN 'cancelled' ELSE told.status END,
-    attempts = attempts - told.given_back,
-    runs = runs - told.given_back,
+    attempts = attempts + (jobs.status = 'queued') - told.given_back,
+    runs = runs + (jobs.status = 'queued') - told.given_back,
+    started_at = CASE jobs.status WHEN 'queued' THEN coalesce(told.started_at, :now) ELSE jobs.started_at END,
     run_at = CASE is_cancelling WHEN 1 THEN run_at ELSE coalesce(:now + told.delay, run_at) END,
     result = CASE is_cancelling WHEN 1 THEN NULL ELSE told.result END,
     error = CASE
@@ -10,7 +12,7 @@ UPDATE jobs SET
         WHEN is_cancelling AND told.status NOT IN ('failed', 'scheduled') THEN NULL
         ELSE told.error
     END,
-    progress = coalesce(told.progress, jobs.progress),
+    progress = coalesce(told.progress, CASE jobs.status WHEN 'running' THEN jobs.progress END),
     finished_at = CASE WHEN is_cancelling OR told.delay IS NULL THEN :now END,
     history = CASE WHEN told.given_back THEN history ELSE json_insert(
         CASE
@@ -20,17 +22,23 @@ UPDATE jobs SET
         END,
         '$[#]',
         json_object(
-            'number', runs, 'began_at', json(printf('%.6f', started_at)), 'ended_at', json(printf('%.6f', :now)),
+            'number', runs + (jobs.status = 'queued'),
+            'began_at', json(printf('%.6f',
+                CASE jobs.status WHEN 'queued' THEN coalesce(told.started_at, :now) ELSE jobs.started_at END)),
+            'ended_at', json(printf('%.6f', :now)),
             'worker', worker, 'error',
             CASE WHEN is_cancelling AND told.status NOT IN ('failed', 'scheduled') THEN NULL ELSE json(told.error) END
         )
     ) END,
     lease_until = NULL,
-    is_cancelling = 0
+    is_parked = 0,
+    is_cancelling = 0,
+    is_suspect = 0
 FROM (
     SELECT
         value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS status, value ->> 3 AS given_back,
-        value ->> 4 AS delay, value ->> 5 AS error, value ->> 6 AS progress, value -> 7 AS result
+        value ->> 4 AS delay, value ->> 5 AS error, value ->> 6 AS progress, value -> 7 AS result,
+        value ->> 8 AS started_at
     FROM json_each(:settlements)
 ) AS told
-WHERE jobs.id = told.id AND jobs.token = told.token AND jobs.status = 'running'
+WHERE jobs.id = told.id AND jobs.token = told.token AND jobs.lease_until IS NOT NULL

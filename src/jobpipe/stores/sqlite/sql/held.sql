@@ -1,0 +1,1 @@
+SELECT is_cancelling FROM jobs WHERE id = ? AND token = ? AND lease_until IS NOT NULL

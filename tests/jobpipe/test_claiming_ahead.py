@@ -1,0 +1,247 @@
+"""What a worker has at hand is not running: it is queued until its handler is called, and given back when that may take."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from jobpipe import Job, Jobpipe, JobStatus, Progress, current_job
+from jobpipe.runner import Runner
+from rate_envelope_queue import RateLimited
+
+from .conftest import Gate, finished, run, seen, until
+
+
+@pytest.fixture
+def pipe(url: str) -> Jobpipe:
+    return Jobpipe(url, queue_size=0)
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No job is given back, or not claimed ahead, because none has ended lately."""
+    monkeypatch.setattr("jobpipe.runner._STANDSTILL", 3600.0)
+
+
+def runner_of(pipe: Jobpipe) -> Runner:
+    assert pipe.service is not None
+    assert pipe.service.runner is not None
+    return pipe.service.runner
+
+
+async def claim_ahead(pipe: Jobpipe, first: str, *others: str) -> None:
+    """Have the only slot busy with a job of the first type, and jobs of the others at hand; ids are types."""
+    for _ in range(30):  # so that it expects short jobs
+        receipt = await pipe.enqueue("echo")
+        await finished(pipe, receipt.id)
+    await pipe.enqueue(first, id=first)
+    await until(pipe, first, JobStatus.RUNNING)
+    for other in others:
+        await pipe.enqueue(other, id=other)
+    await seen(pipe, lambda: leased(pipe), lambda ids: ids.issuperset(others))
+
+
+async def leased(pipe: Jobpipe) -> set[str]:
+    return {lease.id for lease in runner_of(pipe).leases()}
+
+
+@pytest.mark.usefixtures("patient")
+def test_what_is_claimed_ahead_is_queued_until_it_begins(pipe: Jobpipe) -> None:
+    async def scenario() -> None:
+        gate, other = Gate(), Gate()
+        pipe.job("block")(gate.pass_through)
+        pipe.job("next")(other.pass_through)
+        async with pipe, pipe.running(workers=1):
+            await claim_ahead(pipe, "block", "next")
+            job = await pipe.get("next")
+            assert (job.status, job.attempts, job.started_at) == (JobStatus.QUEUED, 0, None)
+            assert (await pipe.stats()).running == 1
+            gate.go.set()
+            job = await until(pipe, "next", JobStatus.RUNNING)
+            assert (job.attempts, job.started_at is None) == (1, False)
+            other.go.set()
+            job = await finished(pipe, "next")
+            assert (job.status, job.attempts, len(job.history)) == (JobStatus.DONE, 1, 1)
+
+    run(scenario())
+
+
+@pytest.mark.usefixtures("patient")
+def test_short_jobs_that_were_claimed_ahead_are_settled_like_all_others(pipe: Jobpipe) -> None:
+    async def scenario() -> None:
+        gate = Gate()
+        pipe.job("block")(gate.pass_through)
+        async with pipe, pipe.running(workers=1):
+            await claim_ahead(pipe, "block", "echo")
+            gate.go.set()
+            job = await finished(pipe, "echo")
+            (attempt,) = job.history
+            assert (job.status, job.attempts, attempt.number) == (JobStatus.DONE, 1, 1)
+            assert attempt.began_at <= attempt.ended_at
+            assert job.started_at == attempt.began_at
+
+    run(scenario())
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_handler_that_blocks_the_event_loop_is_seen_running(sqlite_url: str) -> None:
+    async def scenario() -> None:
+        pipe, other = Jobpipe(sqlite_url, lease=0.3), Jobpipe(sqlite_url)
+        gate = Gate()
+        pipe.job("block")(gate.pass_through)
+        go = threading.Event()
+
+        @pipe.job("hog")
+        async def hog() -> None:
+            go.wait(20)  # the very thing that one must not do
+
+        def look() -> Job:
+            """From another thread, since the loop is blocked."""
+
+            async def seen_running() -> Job:
+                async with other:
+                    return await until(other, "hog", JobStatus.RUNNING)
+
+            try:
+                return asyncio.run(seen_running())
+            finally:
+                go.set()
+
+        async with pipe, pipe.running(workers=1):
+            await claim_ahead(pipe, "block", "hog")
+            looking = asyncio.get_running_loop().run_in_executor(None, look)
+            gate.go.set()
+            assert (await looking).attempts == 1
+
+    run(scenario())
+
+
+@pytest.mark.usefixtures("patient")
+def test_progress_is_seen_of_one_that_was_claimed_ahead(pipe: Jobpipe) -> None:
+    async def scenario() -> None:
+        gate, other = Gate(), Gate()
+        pipe.job("block")(gate.pass_through)
+
+        @pipe.job("report")
+        async def report() -> None:
+            current_job().progress(0.5, "half")
+            await other.pass_through()
+
+        async with pipe, pipe.running(workers=1):
+            await claim_ahead(pipe, "block", "report")
+            gate.go.set()
+            job = await seen(pipe, lambda: pipe.get("report"), lambda job: job.progress)
+            assert job.progress == Progress(value=0.5, note="half")
+            other.go.set()
+            await finished(pipe, "report")
+
+    run(scenario())
+
+
+@pytest.mark.usefixtures("patient")
+@pytest.mark.parametrize("is_async", [True, False], ids=["async", "sync"])
+def test_one_that_is_cancelled_never_runs_and_takes_no_slot(pipe: Jobpipe, is_async: bool) -> None:
+    async def scenario() -> None:
+        gate = Gate()
+        ran = []
+
+        def victim() -> None:
+            ran.append(True)
+
+        async def avictim() -> None:
+            ran.append(True)
+
+        pipe.job("block")(gate.pass_through)
+        pipe.job("victim")(avictim if is_async else victim)
+        async with pipe, pipe.running(workers=1):
+            await claim_ahead(pipe, "block", "victim")
+            job = await pipe.cancel("victim")
+            assert (job.status, job.attempts, job.history) == (JobStatus.CANCELLED, 0, ())
+            gate.go.set()
+            await finished(pipe, "block")
+            receipt = await pipe.enqueue("echo")
+            await finished(pipe, receipt.id)
+            assert ran == []
+            assert (await pipe.stats()).running == 0
+
+    run(scenario())
+
+
+@pytest.mark.usefixtures("patient")
+def test_none_of_a_type_that_cools_starts_because_it_was_at_hand(pipe: Jobpipe) -> None:
+    async def scenario() -> None:
+        gate = Gate()
+        ran = []
+
+        @pipe.job("busy")
+        async def busy() -> None:
+            ran.append(current_job().id)
+            await gate.pass_through()
+            raise RateLimited(3600)
+
+        async with pipe, pipe.running(workers=1):
+            await claim_ahead(pipe, "busy")
+            await pipe.enqueue("busy", id="second")
+            await seen(pipe, lambda: leased(pipe), lambda ids: "second" in ids)
+            gate.go.set()
+            await until(pipe, "busy", JobStatus.SCHEDULED)
+            await seen(pipe, lambda: leased(pipe), lambda ids: "second" not in ids)
+            job = await pipe.get("second")
+            assert (job.status, job.attempts) == (JobStatus.QUEUED, 0)
+            assert ran == ["busy"]
+
+    run(scenario())
+
+
+def test_what_waits_behind_a_slow_job_is_given_back(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process runs it meanwhile, and no attempt is lost."""
+
+    async def scenario() -> None:
+        gate = Gate()
+        busy, idle = Jobpipe(sqlite_url, queue_size=0), Jobpipe(sqlite_url)
+        busy.job("block")(gate.pass_through)
+        monkeypatch.setattr("jobpipe.runner._STANDSTILL", 3600.0)
+        async with busy, idle, busy.running(workers=1):
+            await claim_ahead(busy, "block", "echo")
+            monkeypatch.undo()
+            async with idle.running():
+                job = await finished(idle, "echo")
+                assert (job.status, job.attempts, len(job.history)) == (JobStatus.DONE, 1, 1)
+                assert job.history[0].worker == runner_of(idle).name
+            gate.go.set()
+            await finished(busy, "block")
+
+    run(scenario())
+
+
+def test_nothing_is_claimed_ahead_while_no_job_ends(pipe: Jobpipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        gate = Gate()
+        pipe.job("block")(gate.pass_through)
+        async with pipe, pipe.running(workers=1):
+            await claim_ahead(pipe, "block")
+            monkeypatch.setattr("jobpipe.runner._STANDSTILL", 0.0)
+            await pipe.enqueue("echo", id="next")
+            gate.go.set()  # the claim that found no room came before
+            await finished(pipe, "next")
+            assert (await pipe.get("next")).attempts == 1
+
+    run(scenario())
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_stop_gives_back_what_has_not_begun(pipe: Jobpipe) -> None:
+    async def scenario() -> None:
+        gate = Gate()
+        pipe.job("block")(gate.pass_through)
+        async with pipe:
+            async with pipe.running(workers=1):
+                await claim_ahead(pipe, "block", "echo")
+                asyncio.get_running_loop().call_soon(gate.go.set)
+            assert (await pipe.get("block")).status is JobStatus.DONE
+            job = await pipe.get("echo")
+            assert (job.status, job.attempts) == (JobStatus.QUEUED, 0)
+
+    run(scenario())
