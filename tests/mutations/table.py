@@ -61,7 +61,7 @@ MUTATIONS = (
     Mutation(
         "sqlite: a claim does not count the attempt",
         f"{_STORES}/sqlite/sql/claim.sql",
-        "    attempts = attempts + (told.begins OR is_suspect),\n",
+        "    attempts = attempts + told.begins,\n",
         "",
         (
             f"{_SQLITE}::test_lost_worker_costs_the_attempt",

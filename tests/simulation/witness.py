@@ -159,8 +159,10 @@ class Witness:
             raise self.fail(f"a claim of {limit} brought {len(haul.claims)}")
         for number, claim in enumerate(haul.claims):
             life = self.lives[claim.id]
-            if claim.has_begun != (begin is None or number < begin or life.is_suspect):
+            if claim.has_begun != (begin is None or number < begin):
                 raise self.fail(f"{claim.id}, the {number + 1}th of {begin} to begin: {claim.has_begun}")
+            if life.is_suspect and not claim.has_begun:
+                raise self.fail(f"{claim.id} was lost, and is claimed ahead again")
             self._claimed(claim, lease, {each.type: each for each in limits})
             if claim.has_begun:
                 self._begin(life)

@@ -362,8 +362,8 @@ class Store(Protocol):
         """Lease up to so many queued jobs of these types for so many seconds; the first `begin` of them begin.
 
         To begin is to be `running`, with the attempt counted. The others are claimed ahead: they stay `queued` until
-        `begin` or `settle`, and to lose them costs no attempt. Without `begin` all begin; a suspect (see `rescue`)
-        always does.
+        `begin` or `settle`, and to lose them costs no attempt. Without `begin` all begin. No suspect (see `rescue`)
+        is claimed ahead: the claim ends before it.
 
         By priority, highest first, then by run_at, then in the order of insertion; none of a paused queue, none of
         a type that is cooling. A job whose type has a limit is passed over unless its gate lets it in (`Gate.enter`):

@@ -7,7 +7,7 @@ the way of all claims, until the gate opens. The stores in memory and Redis foll
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import TypeAlias, TypeVar
 
 from .limits import LEAD, MOST_PASSED_OVER, Gate, Limit
@@ -39,15 +39,24 @@ class Passage:
         """Gates before which jobs are parked now, and when each opens."""
         self.due_in: float | None = None
         """Seconds until it is worth to ask again, as far as is known."""
+        self.is_cut = False
+        """Did it end before a suspect?"""
 
-    def take(self, candidates: Iterable[Candidate[_Own]]) -> Iterator[tuple[Candidate[_Own], Place | None]]:
+    def take(
+        self, candidates: Iterable[Candidate[_Own]], begin: int | None = None, suspects: Container[int] = ()
+    ) -> Iterator[tuple[Candidate[_Own], Place | None]]:
         """Those to be claimed with their places, and those to be parked without; of closed types nothing is told.
+
+        After the first that begin it ends before a suspect, given by seq: none is claimed ahead.
 
         The next candidate is asked for only when it is needed, and when the one before is dealt with.
         """
         taken = passed_over = 0
         for candidate in candidates if self._most > 0 else ():
-            _, _, _, _, type, key = candidate
+            _, _, seq, _, type, key = candidate
+            if begin is not None and taken >= begin and seq in suspects:
+                self.is_cut = True
+                return
             place = self._enter(type, key) if type in self._limits else _FREE
             if place is not None:
                 yield candidate, place

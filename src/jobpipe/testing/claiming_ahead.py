@@ -166,21 +166,37 @@ class ClaimingAhead:
         """It may have killed its worker before this could be stored: that must not happen for ever."""
         put(store, new_job("poison", max_retries=1))
         statuses = []
-        for _ in range(3):
-            take_one_ahead(store)
+        for begin in (0, 1, 1):
+            (claim,) = take_ahead(store, begin=begin)
+            assert claim.has_begun == bool(begin)
             harness.elapse(61)
             statuses += [rescued.status for rescued in store.rescue()]
         assert statuses == [JobStatus.QUEUED, JobStatus.QUEUED, JobStatus.FAILED]
         job = look(store, "poison")
         assert (job.attempts, job.error, [run.number for run in job.history]) == (2, LOST, [1, 2])
 
+    @pytest.mark.parametrize("limits", [(), (Limit(type="work", concurrency=9),)], ids=["free", "limited"])
+    def test_no_suspect_is_claimed_ahead(
+        self, store: Store, harness: StoreHarness, limits: tuple[Limit, ...]
+    ) -> None:
+        """Else all that were lost together would lose an attempt when the one among them kills the next worker."""
+        put(store, new_job("a"), new_job("b"), new_job("c"))
+        take_ahead(store, 2)
+        harness.elapse(61)
+        assert len(store.rescue()) == 2
+        answer = store.claim("w1", ["work"], 3, 60, limits, 0)
+        assert (answer.claims, answer.has_more) == ([], True)
+        answer = store.claim("w1", ["work"], 3, 60, limits, 1)
+        assert ([claim.id for claim in answer.claims], answer.has_more) == (["a"], True)
+        claims = take_ahead(store, 3, 1, limits=limits)
+        assert [(claim.id, claim.has_begun) for claim in claims] == [("b", True), ("c", False)]
+
     def test_suspect_is_cleared_when_it_is_settled(self, store: Store, harness: StoreHarness) -> None:
         put(store, new_job("a"))
         take_one_ahead(store)
         harness.elapse(61)
         store.rescue()
-        claim = take_one_ahead(store)
-        assert claim.has_begun
+        (claim,) = take_ahead(store, begin=1)
         finish(store, claim, Move.RETRY, error=BOOM)
         assert not take_one_ahead(store).has_begun
 
@@ -220,7 +236,7 @@ class ClaimingAhead:
         else:
             harness.elapse(61)
             store.rescue()
-        (following,) = take_ahead(store, 2, limits=limits)
+        (following,) = take_ahead(store, 2, begin=1, limits=limits)
         assert following.id == ("b" if end == "cancel" else "a")
 
     def test_job_that_may_start_later_begins_with_the_claim(self, store: Store) -> None:

@@ -175,12 +175,14 @@ class MemoryStore:
             heapify(heads)  # Why no tie ever reaches the lanes: the precedence ends in a unique number.
             while heads and len(claims) < limit and passed_over < MOST_PASSED_OVER:
                 _, lane, record = heads[0]
+                begins = begin is None or len(claims) < begin
+                if record.is_suspect and not begins:
+                    break
                 starts_in = passage.enter(record)
                 if starts_in is not None:
                     held = Lease(record.new.id, record.attempts + 1, worker, token)
-                    is_free = begin is None or len(claims) < begin
                     self._ledger.lease(record, held, now + lease)
-                    claims.append(self._claim(record, held, now, starts_in, is_free or record.is_suspect))
+                    claims.append(self._claim(record, held, now, starts_in, begins))
                     following = lane.ready.first()
                 elif record.heap is lane.ready:  # it is not parked: its whole type has to wait
                     following = None

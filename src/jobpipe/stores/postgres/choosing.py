@@ -26,10 +26,14 @@ Ask: TypeAlias = Callable[..., Result]
 class Choice:
     """The choice of one claim."""
 
-    def __init__(self, ask: Ask, limits: Sequence[Limit], most: int, now: float) -> None:
+    def __init__(
+        self, ask: Ask, limits: Sequence[Limit], most: int, now: float, begin: int | None = None
+    ) -> None:
         self._ask = ask
         self._most = most
         self._now = now
+        self._begin = begin
+        self._suspects: set[int] = set()  # of all candidates that were read
         self._gates: dict[Name, Gate] = {}  # of all candidates that were read
         self._let_out_of: list[Name] = []  # gates of which some may enter, if their turn comes
         self._left: Counter[_Lane] = Counter()  # in each lane, what was looked at and stays there for now
@@ -45,7 +49,7 @@ class Choice:
         lanes = self._lanes(types, cooling)
         first = self._heads(lanes, self._most)
         walks = merge(*(self._walk(lane, first[lane]) for lane in lanes))
-        for (_, _, seq, queue, type, _), place in self.passage.take(walks):
+        for (_, _, seq, queue, type, _), place in self.passage.take(walks, self._begin, self._suspects):
             if place is None:
                 self._parked[seq] = type, queue
             else:
@@ -103,8 +107,10 @@ class Choice:
             "taken": [self._left[lane] for lane in lanes],
             "most": most,
         }
-        for row in self._ask("heads", **values).rows:
-            candidate: Candidate[str] = row
+        for *row, is_suspect in self._ask("heads", **values).rows:
+            candidate: Candidate[str] = tuple(row)
+            if is_suspect:
+                self._suspects.add(candidate[2])
             found[candidate[4], candidate[3]].append(candidate)
         met = {self.passage.gate_of(type, key) for rows in found.values() for *_, type, key in rows}
         unread = [name for name in met if name is not None and name not in self._gates]

@@ -52,10 +52,10 @@ class Claimer:
             }
             come_due = Step(self._sql("come_due"), {"now": now})
             _, found = self._connections.run(come_due, Step(self._sql("claim"), values, "claim-inside"))
-            *_, looked, due_in, opens_in = found.rows[0]
+            *_, looked, locked, due_in, opens_in = found.rows[0]
             rows = found.rows if found.rows[0][0] is not None else []
             # Why again: others had locked what this one looked at, and there may be more behind.
-            if rows or looked < look or not order.limit or look >= _MOST_LOOKED:
+            if locked or looked < look or not order.limit or look >= _MOST_LOOKED:
                 break
             look = min(4 * look, _MOST_LOOKED)
         if opens_in is not None and opens_in <= 0:
@@ -65,7 +65,7 @@ class Claimer:
             with suppress(StoreError):  # Why: the claim is made, and the next one tries again
                 self._connections.attempt(lambda connection: self._let_out(connection, order, now))
         # Why: others were taking what this one looked at, and there is more behind.
-        is_short = looked >= look and len(rows) < order.limit
+        is_short = looked >= look and locked < order.limit
         ask_in = 0.0 if is_short else _soonest(due_in, opens_in)
         has_more = looked > len(rows) or ask_in == 0.0
         return Haul(claims_of(rows, order.worker, token), ask_in, has_more)
@@ -90,7 +90,7 @@ class Claimer:
         with connection.transaction():
             locked = ask.lock_types(order, limits)
             now = ask.now
-            choice = Choice(ask, limits, order.limit, now)
+            choice = Choice(ask, limits, order.limit, now, order.begin)
             choice.take(order.types, locked)
             token = secrets.token_hex(8)
             chosen = {
@@ -108,7 +108,7 @@ class Claimer:
             due_in = ask("due", types=order.types).rows[0][0]
             reach("claim-inside")
         ask_in = _soonest(due_in, choice.passage.due_in)
-        is_cut = len(choice.taken) == order.limit or len(claims) < len(choice.taken)
+        is_cut = choice.passage.is_cut or len(choice.taken) == order.limit or len(claims) < len(choice.taken)
         return Haul(claims, ask_in, is_cut or ask_in == 0.0)
 
 

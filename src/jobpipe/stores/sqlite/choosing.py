@@ -39,9 +39,12 @@ class _Gates(dict[Name, Gate]):
 class Choice:
     """The choice of one claim, within its transaction."""
 
-    def __init__(self, cursor: sqlite3.Cursor, limits: Sequence[Limit], most: int, now: float) -> None:
+    def __init__(
+        self, cursor: sqlite3.Cursor, limits: Sequence[Limit], most: int, begin: int | None, now: float
+    ) -> None:
         self._cursor = cursor
         self._most = most
+        self._begin = begin
         self._now = now
         self._let_out_of: list[Name] = []  # gates of which some may enter, if their turn comes
         self._taken_of: Counter[_Lane] = Counter()
@@ -55,7 +58,8 @@ class Choice:
     def take(self, lanes: Sequence[_Lane]) -> None:
         """Choose from the lanes, and note in the store what came of it."""
         walks = merge(*(self._walk(lane) for lane in self._opened(lanes)))
-        for (_, _, seq, queue, type, _), place in self.passage.take(walks):
+        suspects = {seq for (seq,) in self._cursor.execute(sql("suspects"))}
+        for (_, _, seq, queue, type, _), place in self.passage.take(walks, self._begin, suspects):
             if place is None:
                 self._parked.append(seq)
             else:
@@ -71,9 +75,9 @@ class Choice:
         if paces:
             self._cursor.execute(sql("keep_pace"), {"gates": text_of(paces)})
 
-    def claims(self, begin: int | None) -> list[tuple[int, str | None, float, int]]:
-        """An element of claim.sql's `:jobs` for each that was taken; the first so many begin."""
-        most = len(self.taken) if begin is None else begin
+    def claims(self) -> list[tuple[int, str | None, float, int]]:
+        """An element of claim.sql's `:jobs` for each that was taken."""
+        most = len(self.taken) if self._begin is None else self._begin
         return [
             (seq, gate, starts_in, int(at < most))
             for at, (seq, (gate, starts_in)) in enumerate(self.taken.items())

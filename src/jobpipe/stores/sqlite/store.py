@@ -234,24 +234,25 @@ class SqliteStore:
                     return Haul([], self._due_in(cursor, names))
         self._has_news = False
         with self._writing(synced=False) as (cursor, now):
-            choice = Choice(cursor, limits, limit, now)
+            choice = Choice(cursor, limits, limit, begin, now)
             choice.take(cursor.execute(sql("lanes"), (names,)).fetchall())
             if not choice.taken:
-                return Haul([], self._due_in(cursor, names, choice.passage.due_in))
+                due_in = self._due_in(cursor, names, choice.passage.due_in)
+                return Haul([], due_in, has_more=choice.passage.is_cut)
             token = secrets.token_hex(8)
             values = {
                 "now": now,
                 "worker": worker,
                 "token": token,
                 "until": now + lease,
-                "jobs": text_of(choice.claims(begin)),
+                "jobs": text_of(choice.claims()),
             }
             self._changes += cursor.execute(sql("claim"), values).rowcount
             (text,) = cursor.execute(sql("claimed"), {"seqs": text_of(list(choice.taken))}).fetchone()
             claims = claims_of(text, worker, token, now, choice.taken)
             reach("claim-inside")
             due_in = self._due_in(cursor, names, choice.passage.due_in)
-            return Haul(claims, due_in, has_more=len(claims) == limit or due_in == 0)
+            return Haul(claims, due_in, has_more=len(claims) == limit or due_in == 0 or choice.passage.is_cut)
 
     def begin(self, leases: Sequence[Lease], started_at: Sequence[float]) -> list[LeaseState]:
         with self._writing(synced=False) as (cursor, now):

@@ -33,9 +33,13 @@ WITH RECURSIVE lanes AS (
     ORDER BY heads.priority DESC, heads.run_at, heads.seq LIMIT %(limit)s
     FOR UPDATE OF jobs SKIP LOCKED
 ), ranked AS (
-    SELECT place, is_suspect OR %(begin)s::integer IS NULL
-        OR row_number() OVER (ORDER BY priority DESC, run_at, seq) <= %(begin)s::integer AS begins
-    FROM chosen
+    SELECT place, is_suspect, row_number() OVER (ORDER BY priority DESC, run_at, seq) AS rank FROM chosen
+), taken AS (
+    -- After the first that begin it ends before a suspect: none is claimed ahead.
+    SELECT
+        place, %(begin)s::integer IS NULL OR rank <= %(begin)s::integer AS begins,
+        count(*) FILTER (WHERE is_suspect AND rank > %(begin)s::integer) OVER (ORDER BY rank) AS suspects
+    FROM ranked
 ), claimed AS (
     UPDATE jobpipe.jobs SET
         status = CASE WHEN begins THEN 'running' ELSE status END,
@@ -43,7 +47,7 @@ WITH RECURSIVE lanes AS (
         started_at = CASE WHEN begins THEN jobpipe.now(%(now)s) ELSE started_at END,
         progress = CASE WHEN NOT begins THEN progress END, worker = %(worker)s, token = %(token)s,
         lease_until = jobpipe.now(%(now)s) + %(lease)s::float8, is_cancelling = false, is_parked = NOT begins
-    FROM ranked WHERE jobs.ctid = ranked.place
+    FROM taken WHERE jobs.ctid = taken.place AND suspects = 0
     RETURNING
         -priority AS rank, run_at, jobs.seq, id, type, queue, attempts + (NOT begins)::integer AS attempts,
         max_retries, deadline, created_at, jobpipe.now(%(now)s) AS started_at, payload::text AS payload, key,
@@ -51,6 +55,7 @@ WITH RECURSIVE lanes AS (
 ), facts AS (
     SELECT
         (SELECT count(*) FROM heads) AS looked,
+        (SELECT count(*) FROM chosen) AS locked,
         least(
             (SELECT min(run_at) FROM jobpipe.jobs WHERE status = 'scheduled'), (SELECT min(until) FROM open_lanes)
         ) - jobpipe.now(%(now)s) AS due_in,
@@ -68,4 +73,4 @@ WITH RECURSIVE lanes AS (
         -- Who begins to listen between this look and the commit learns of it a second later, by himself.
         CASE WHEN EXISTS (SELECT 1 FROM claimed) THEN jobpipe.tell_changes() END
 )
-SELECT claimed.*, looked, due_in, opens_in FROM facts LEFT JOIN claimed ON true
+SELECT claimed.*, looked, locked, due_in, opens_in FROM facts LEFT JOIN claimed ON true

@@ -1,14 +1,14 @@
 -- Those that a choice found, as far as nobody else has taken them meanwhile. Why the time of now, not that of the choice:
 -- a slow network must shorten no lease, and what became ready during the choice did not begin before it.
 WITH chosen AS MATERIALIZED (
-    SELECT jobs.seq, told.gate, told.starts_in, told.place, is_suspect
+    SELECT jobs.seq, told.gate, told.starts_in, told.place
     FROM unnest(%(seqs)s::bigint[], %(gates)s::text[], %(starts_in)s::float8[]) WITH ORDINALITY
         AS told (seq, gate, starts_in, place)
     JOIN jobpipe.jobs USING (seq)
     WHERE jobs.status = 'queued' AND jobs.lease_until IS NULL
     FOR UPDATE OF jobs SKIP LOCKED
 ), ranked AS (
-    SELECT seq, gate, starts_in, is_suspect OR %(begin)s::integer IS NULL
+    SELECT seq, gate, starts_in, %(begin)s::integer IS NULL
         OR row_number() OVER (ORDER BY place) <= %(begin)s::integer AS begins
     FROM chosen
 ), claimed AS (

@@ -14,6 +14,7 @@ local cooling = {} -- types
 local passed_over, size = 0, 0 -- jobs, and the bytes of long payloads that were claimed
 local due_in
 local has_more = limit < 1
+local is_cut = false -- before a suspect, of which none is claimed ahead
 
 local function wait(seconds)
   due_in = math.min(due_in or seconds, seconds)
@@ -46,7 +47,7 @@ end
 
 local function claim(job, starts_in, gate)
   job[WORKER], job[TOKEN] = worker, token
-  if not most_begun or #claimed < most_begun or job[IS_SUSPECT] == 1 then
+  if not most_begun or #claimed < most_begun then
     begin(job, now + starts_in)
     add(LEASES, now + lease, job[SEQ])
   else
@@ -73,6 +74,9 @@ local function claim_from(cursors)
     local job, bound = jobs[cursor.seq], limits[cursor.type]
     if not job then
       drop(cursor.key, cursor.seq) -- only somebody else can have put it there
+    elseif job[IS_SUSPECT] == 1 and most_begun and #claimed >= most_begun then
+      is_cut = true
+      break
     elseif not closed[cursor.type] then
       local starts_in, gate = 0, nil
       if bound then starts_in, gate = enter_gate(job, bound) end
@@ -114,7 +118,7 @@ local function claim_all()
   for priority in pairs(cursors) do priorities[#priorities + 1] = priority end
   table.sort(priorities, function(one, other) return one > other end)
   for _, priority in ipairs(priorities) do
-    if #claimed < limit then claim_from(cursors[priority]) else has_more = true end
+    if #claimed < limit and not is_cut then claim_from(cursors[priority]) else has_more = true end
   end
   if passed_over == MOST_PASSED_OVER or size >= MOST_BYTES then wait(0) end
   keep_pace()

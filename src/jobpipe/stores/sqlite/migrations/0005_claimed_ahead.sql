@@ -3,6 +3,7 @@
 CREATE INDEX jobs_ahead ON jobs (lease_until) WHERE status = 'queued' AND lease_until IS NOT NULL;
 -- Was it lost while it was claimed ahead? Until it is settled.
 ALTER TABLE jobs ADD COLUMN is_suspect INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX jobs_suspect ON jobs (seq) WHERE is_suspect = 1;
 
 -- It begins and ends in one step, if its begin was not stored before. Why before: this is told first.
 CREATE TRIGGER jobs_begun BEFORE UPDATE OF status ON jobs
