@@ -371,7 +371,8 @@ def settings_table() -> str:
     """A row for each setting, as the code knows it."""
     rows = ["| setting | flag | default | value | meaning |", "|---|---|---|---|---|"]
     for each in fields(Settings):
-        shown = f"`{each.default:g}`" if isinstance(each.default, float) else f"`{each.default}`"
+        plain = {True: "on", False: "off"}[each.default] if isinstance(each.default, bool) else each.default
+        shown = f"`{plain:g}`" if isinstance(plain, float) else f"`{plain}`"
         default = "" if each.default in (None, ()) else shown
         about = each.metadata
         rows.append(
