@@ -2,11 +2,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-.DEFAULT_GOAL := help
-.PHONY: help run test lint format bench screenshots faults simulate mutations histories soak clean
+.DEFAULT_GOAL := run
+.PHONY: help run build test test_race vet lint format bench screenshots faults simulate mutations histories soak clean
 
-help: ## List the targets
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+help: ## List the targets; plain `make` is `make run`
+	@grep -E '^[a-z_]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 $(VENV)/.ready: pyproject.toml
 	@echo "setting up $(VENV), which takes half a minute …" >&2
@@ -24,6 +24,17 @@ $(VENV)/.service: pyproject.toml
 run: $(VENV)/.service ## Start the job service on http://localhost:8080
 	$(BIN)/jobpipe serve $(ARGS)
 
+build: $(VENV)/.ready ## Make wheel and sdist in dist/, try the wheel in an empty environment, make the container image
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group build
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m tests.wheel dist/*.whl
+	@for engine in docker podman; do \
+		if command -v $$engine >/dev/null && $$engine info >/dev/null 2>&1; then \
+			echo $$engine build --tag jobpipe .; exec $$engine build --tag jobpipe .; \
+		fi; \
+	done; echo "no container image was made: there is no docker or podman with an engine that answers"
+
 # Half as many again as there are cores: many tests wait, for real processes and servers, rather than work.
 WORKERS_OF_TESTS = $(shell echo $$(( $$(nproc 2>/dev/null || echo 4) * 3 / 2 )))
 
@@ -32,6 +43,11 @@ test: $(VENV)/.ready ## Run the tests (ARGS="-k name" to choose)
 
 faults: $(VENV)/.ready ## Kill, freeze and cut off the real program, each fault on every store
 	ALL_STORES=1 $(BIN)/python -m pytest -n $(WORKERS_OF_TESTS) tests/faults $(ARGS)
+
+test_race: $(VENV)/.ready ## Hunt races: stress, contract and history tests with fresh seeds, in development mode (SECONDS=60, SEED=n)
+	$(BIN)/python -m tests.race --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+vet: lint ## Check format, lint and types: the same as lint
 
 lint: $(VENV)/.ready ## Check format, lint and types
 	$(BIN)/ruff format --check .

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -9,6 +11,9 @@ import pytest
 
 from .servers_postgres import PostgresServer, postgres_schema, postgres_server
 from .servers_redis import redis_url as redis_url  # a fixture
+
+if "SWITCH_INTERVAL" in os.environ:  # those who hunt races want threads to be switched more often
+    sys.setswitchinterval(float(os.environ["SWITCH_INTERVAL"]))
 
 
 @pytest.fixture(autouse=True)

@@ -332,6 +332,19 @@ def test_every_test_that_holds_a_promise_is_there() -> None:
     assert [target for target in sorted(targets) if f"\n{target}:" not in makefile] == []
 
 
+def test_commands_of_readme_and_contributing_are_those_of_make() -> None:
+    """Plain `make` runs the service; each page names no target that is not there, both together name all."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    described = set(re.findall(r"^(\w+):.* ## ", makefile, re.MULTILINE))
+    named = {
+        page: set(re.findall(r"`make (\w+)", (ROOT / page).read_text(encoding="utf-8")))
+        for page in ("README.md", "CONTRIBUTING.md")
+    }
+    assert {"run", "build", "test", "test_race", "vet", "help"} <= named["README.md"] <= described
+    assert named["README.md"] | named["CONTRIBUTING.md"] == described
+    assert ".DEFAULT_GOAL := run\n" in makefile
+
+
 def test_every_command_is_shown_at_work() -> None:
     """Not only in the reference: some example on its page uses it."""
     used = "\n".join(each.code for each in snippets_of(SERVICE / "cli.md"))
@@ -371,7 +384,8 @@ def settings_table() -> str:
     """A row for each setting, as the code knows it."""
     rows = ["| setting | flag | default | value | meaning |", "|---|---|---|---|---|"]
     for each in fields(Settings):
-        shown = f"`{each.default:g}`" if isinstance(each.default, float) else f"`{each.default}`"
+        plain = {True: "on", False: "off"}[each.default] if isinstance(each.default, bool) else each.default
+        shown = f"`{plain:g}`" if isinstance(plain, float) else f"`{plain}`"
         default = "" if each.default in (None, ()) else shown
         about = each.metadata
         rows.append(

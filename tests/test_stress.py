@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import threading
 from functools import partial
@@ -23,6 +24,8 @@ from rate_envelope_queue import (
 )
 
 LIMIT = 30
+SEED = int(os.environ.get("SEED", "0"))
+"""What all seeds are counted from: `make test_race` takes another one each time."""
 
 
 def test_sixteen_threads_send_cancel_stop_and_start_and_the_accounts_are_exact() -> None:
@@ -48,7 +51,7 @@ def test_sixteen_threads_send_cancel_stop_and_start_and_the_accounts_are_exact()
     shared = [Envelope(work, id=i, key=i % 3 or None) for i in range(20)]
 
     def act(seed: int) -> None:
-        rng = random.Random(seed)
+        rng = random.Random(SEED + seed)
         for _ in range(300):
             try:
                 choice = rng.random()
@@ -112,7 +115,7 @@ def test_starts_stops_and_terminates_at_random_do_not_deadlock(seed: int) -> Non
     queue = RateEnvelopeQueue("q", workers=2)
 
     def act(seed: int) -> None:
-        rng = random.Random(seed)
+        rng = random.Random(SEED + seed)
         for _ in range(60):
             try:
                 rng.choice((queue.start, queue.stop, lambda: queue.send(Envelope(lambda ctx, e: None))))()
@@ -136,7 +139,7 @@ def test_starts_stops_and_terminates_at_random_do_not_deadlock(seed: int) -> Non
 @pytest.mark.parametrize("seed", range(4))
 def test_whatever_comes_due_is_run_at_once_between_starts_and_stops(seed: int) -> None:
     """At once: long before the keeper's insurance against a lost wake-up."""
-    rng = random.Random(seed)
+    rng = random.Random(SEED + seed)
     queue = RateEnvelopeQueue("q", workers=rng.randint(1, 4), stop_mode=rng.choice(("drain", "stop")))
     queue.send(*(every(rng.choice((0.002, 0.004, 0.012)), _nothing) for _ in range(rng.randint(1, 3))))
     for _ in range(25):
@@ -157,7 +160,7 @@ def test_whatever_comes_due_is_run_at_once_between_starts_and_stops(seed: int) -
 
 @pytest.mark.parametrize("seed", range(4))
 def test_drains_that_are_paused_and_go_on_end_at_once_whatever_the_limits(seed: int) -> None:
-    rng, work = random.Random(seed), _Limited(random.Random(seed))
+    rng, work = random.Random(SEED + seed), _Limited(random.Random(SEED + seed))
     queue = RateEnvelopeQueue("q", workers=rng.randint(2, 4), replace_stuck=True, **_LIMITS)
     queue.send(every(rng.choice((0.002, 0.004, 0.012)), _nothing))
     for _ in range(15):
@@ -181,7 +184,7 @@ def test_drains_that_are_paused_and_go_on_end_at_once_whatever_the_limits(seed: 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_asyncio_queue_ends_at_once_whatever_is_sent_cancelled_and_limited(seed: int) -> None:
     async def main() -> None:
-        rng, work = random.Random(seed), _Limited(random.Random(seed))
+        rng, work = random.Random(SEED + seed), _Limited(random.Random(SEED + seed))
         queue = AsyncRateEnvelopeQueue("q", workers=rng.randint(2, 4), replace_stuck=True, **_LIMITS)
         await queue.send(every(rng.choice((0.002, 0.004, 0.012)), _nothing))
 
@@ -205,7 +208,7 @@ def test_the_asyncio_queue_ends_at_once_whatever_is_sent_cancelled_and_limited(s
 
         async with asyncio.timeout(LIMIT), asyncio.TaskGroup() as group:
             for number in range(3):
-                group.create_task(act(random.Random(seed * 10 + number)))
+                group.create_task(act(random.Random(SEED + seed * 10 + number)))
         await queue.start()
         assert await queue.stop(5, keep_waiting=False)
         assert queue.stats().occupied == 0

@@ -68,8 +68,7 @@ class Jobpipe:
         self._access = Access(given, lambda: self.settings, self.hint)
         self._on_hint: list[Callable[[], object]] = []
         self._on_cancel: list[Callable[[Sequence[str]], object]] = []
-        self.types: dict[str, JobType[..., Any]] = {}
-        """The job types that this process knows, by name."""
+        self._types: dict[str, JobType[..., Any]] = {}
         self.pace = Pace()
         self.service: Service | None = None
         """What runs jobs in this process, or has run them last."""
@@ -101,9 +100,9 @@ class Jobpipe:
 
         def register(handler: Callable[P, R]) -> JobType[P, R]:
             type = check_name("the name of the job type", name or getattr(handler, "__name__", None))
-            if type in self.types and not builtin.is_built_in(self.types[type]):
+            if type in self._types and not builtin.is_built_in(self._types[type]):
                 raise BadInputError("the name of the job type", f"{type!r} is taken: names must be unique")
-            self.types[type] = job_type = JobType(self, type, handler, terms)
+            self._types[type] = job_type = JobType(self, type, handler, terms)
             return job_type
 
         return register
@@ -159,7 +158,16 @@ class Jobpipe:
     @cached_property
     def settings(self) -> Settings:
         """What holds, read when it is first needed."""
-        return Settings.load(self._flags, defaults=self._defaults)
+        settings = Settings.load(self._flags, defaults=self._defaults)
+        if settings.builtins:
+            builtin.register_trials(self, self._types)
+        return settings
+
+    @property
+    def types(self) -> dict[str, JobType[..., Any]]:
+        """The job types that this process knows, by name; the settings say which of the built-in ones are among them."""
+        _ = self.settings
+        return self._types
 
     @property
     def store(self) -> Store:

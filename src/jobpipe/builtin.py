@@ -1,8 +1,12 @@
-"""The job types that every pipe knows: echo, sleep, fail and http."""
+"""The built-in job types: echo and http, which every pipe knows, and sleep and fail, for trying things out.
+
+Why the last two are off beside types of one's own: whoever may enqueue could fill the slots with them.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Container
 from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta
@@ -34,14 +38,22 @@ async def fail(message: str | None) -> None:
     raise JobFailed(message or "it was asked to fail")
 
 
-_HANDLERS = (echo, sleep, fail)
+_TRIALS = (sleep, fail)
+TRIALS = tuple(handler.__name__ for handler in _TRIALS)
+"""The types that the setting `builtins` turns on."""
 
 
 def register(pipe: Jobpipe) -> None:
-    """Make the built-in types known; a program may define its own of the same name."""
-    for handler in _HANDLERS:
-        pipe.job(handler.__name__)(handler)
+    """Make echo and http known; a program may define its own of the same name."""
+    pipe.job(echo.__name__)(echo)
     register_http(pipe, HttpJob(pipe))
+
+
+def register_trials(pipe: Jobpipe, known: Container[str]) -> None:
+    """Make sleep and fail known, unless the program has its own of that name."""
+    for handler in _TRIALS:
+        if handler.__name__ not in known:
+            pipe.job(handler.__name__)(handler)
 
 
 def register_http(pipe: Jobpipe, handler: HttpJob) -> None:
@@ -58,4 +70,4 @@ def is_on(job_type: JobType[..., Any]) -> bool:
 def is_built_in(job_type: JobType[..., Any]) -> bool:
     """Is it one of these?"""
     handler = job_type.__wrapped__
-    return handler in _HANDLERS or isinstance(handler, HttpJob)
+    return handler in (echo, *_TRIALS) or isinstance(handler, HttpJob)

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from .builtin import TRIALS
 from .http.job import NAME as HTTP
 from .job import Job, JobStatus, instant
 from .limits import rate_text
@@ -14,7 +15,10 @@ from .stores.base import Store, WorkerInfo
 from .stores.limits import Gate
 from .words import counted
 
-_NEEDS = {HTTP: " (the built-in type needs JOBPIPE_HTTP_TARGETS)"}
+_NEEDS = {
+    HTTP: " (the built-in type needs JOBPIPE_HTTP_TARGETS)",
+    **dict.fromkeys(TRIALS, " (the built-in type needs --builtins, or JOBPIPE_BUILTINS=on)"),
+}
 """What a worker needs to know a type."""
 
 

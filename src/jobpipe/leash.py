@@ -1,7 +1,8 @@
 """Leash: a child's end of the socket pair by which its supervisor holds it.
 
-A thread reads it, so that a blocked event loop does not matter: a byte asks to stop, and the end of the
-stream means that the supervisor is gone and nobody would end this process any more, so that it ends at once.
+A thread reads it, so that a blocked event loop does not matter: a byte asks to stop, to accept connections, or to
+accept none (`acceptors.py`), and the end of the stream means that the supervisor is gone and nobody would end this process
+any more, so that it ends at once.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Callable, Mapping
 from queue import SimpleQueue
 from typing import Any
 
-GO, STOP = b"g", b"s"
+GO, STOP, OPEN, CLOSE = b"g", b"s", b"o", b"c"
 _MOST_SOCKETS = 16
 _PR_SET_PDEATHSIG = 1
 
@@ -29,6 +30,7 @@ class Leash:
         # Why this queue: its put may interrupt its get, in a signal.
         self._sockets: SimpleQueue[list[socket.socket]] = SimpleQueue()
         self._on_stop: Callable[[], object] | None = None
+        self._on_accept: Callable[[bool], object] | None = None
         self.is_stopping = False
         threading.Thread(target=self._watch, name="jobpipe-leash", daemon=True).start()
 
@@ -41,6 +43,14 @@ class Leash:
         """Tell that this process does its work."""
         self._tell({"ready": True})
 
+    def closed(self) -> None:
+        """Tell that this process accepts no connections any more, and has none."""
+        self._tell({"closed": True})
+
+    def leave(self) -> None:
+        """Ask to be stopped: the supervisor sees to it that callers find another process first."""
+        self._tell({"leaves": True})
+
     def fault(self, text: str, code: int) -> int:
         """Tell why this process can never start; the exit code to end with."""
         self._tell({"fault": text, "code": code})
@@ -51,6 +61,10 @@ class Leash:
         self._on_stop = callback
         if self.is_stopping:
             callback()
+
+    def on_accept(self, callback: Callable[[bool], object]) -> None:
+        """Call it, in a thread, when this process is to accept connections (True) or none (False); before `greet`."""
+        self._on_accept = callback
 
     def ask_to_stop(self) -> None:
         """Stop gracefully; as often as one likes."""
@@ -75,6 +89,9 @@ class Leash:
                 os._exit(1)
             if GO in data:
                 self._sockets.put([socket.socket(fileno=number) for number in numbers])
+            for byte in data:
+                if byte in OPEN + CLOSE and self._on_accept is not None:
+                    self._on_accept(byte in OPEN)
             if STOP in data:
                 self.ask_to_stop()
 

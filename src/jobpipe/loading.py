@@ -27,7 +27,7 @@ class AppBrokenError(JobpipeError):
 def load_pipe(spec: str | None) -> Jobpipe:
     """The pipe that the text names; without one, a pipe with the built-in job types."""
     if spec is None:
-        return Jobpipe()
+        return Jobpipe(builtins=True)
     name, path = _split(spec)
     module = _imported(name)
     found: object = module

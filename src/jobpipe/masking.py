@@ -1,10 +1,15 @@
-"""Masking: what may be said of a URL that holds secrets, in errors, logs and lists."""
+"""Masking: what may be said of a URL that holds secrets, and of what drivers say who know them: in errors, logs and lists."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from urllib.parse import quote
 
-_HIDDEN = "***"
+HIDDEN = "***"
+ESCAPES = (
+    "has an unescaped @, /, ? or # in its user or password: write %40 for @, %2F for /, %3F for ?, %23 for #"
+)
 _PARTS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)([^?#]*)(.*)", re.DOTALL)
 
 
@@ -12,9 +17,38 @@ def masked(url: str) -> str:
     """The URL without user, password, query and fragment; no more than its scheme where these cannot be told."""
     found = _PARTS.fullmatch(url)
     if found is None:
-        return _HIDDEN
+        return HIDDEN
     scheme, place, path, rest = found.groups()
     if "@" in path + rest:  # a password with a slash that was not escaped looks so
-        return f"{scheme}://{_HIDDEN}"
+        return f"{scheme}://{HIDDEN}"
     _, at, host = place.rpartition("@")
-    return f"{scheme}://{_HIDDEN if at else ''}{at}{host}{path}{f'?{_HIDDEN}' if rest else ''}"
+    return f"{scheme}://{HIDDEN if at else ''}{at}{host}{path}{f'?{HIDDEN}' if rest else ''}"
+
+
+class Mask:
+    """Stars in place of secrets, wherever a driver or a server repeats them.
+
+    A user's name is among them, as many a password stands in its place. What the masked URL shows is no secret.
+    """
+
+    def __init__(self, secrets: Iterable[object], shown: str) -> None:
+        texts = {text for secret in secrets if secret for text in (str(secret), quote(str(secret), safe=""))}
+        hidden = [text for text in texts if not _pattern([text]).search(shown)]
+        self._pattern = _pattern(hidden) if hidden else None
+
+    def __call__(self, text: str) -> str:
+        return text if self._pattern is None else self._pattern.sub(HIDDEN, text)
+
+    def scrub(self, error: BaseException, kind: type[BaseException]) -> str:
+        """What the error says, masked: also in itself and in those of its kind that led to it, for tracebacks."""
+        each: BaseException | None = error
+        while isinstance(each, kind):
+            each.args = tuple(self(arg) if isinstance(arg, str) else arg for arg in each.args)
+            each = each.__cause__ or each.__context__
+        return self(str(error))
+
+
+def _pattern(texts: Iterable[str]) -> re.Pattern[str]:
+    """The texts as whole words, the longest first."""
+    words = "|".join(map(re.escape, sorted(texts, key=len, reverse=True)))
+    return re.compile(rf"(?<!\w)(?:{words})(?!\w)")

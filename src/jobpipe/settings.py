@@ -18,9 +18,14 @@ from .marks import VARIABLE
 from .targets import read_target
 from .url import BadUrlError
 
+_PREFIX = "JOBPIPE_"
 DEFAULT_STORE = "sqlite:///jobpipe.db"
 _LONGEST = 10.0**9
 """Seconds, some 30 years: what every clock and every wait can still count."""
+_SWITCH = {
+    **dict.fromkeys(("on", "true", "yes", "1"), True),
+    **dict.fromkeys(("off", "false", "no", "0"), False),
+}
 
 
 def _integer(least: int, most: int) -> Callable[[str], int]:
@@ -83,6 +88,14 @@ def _targets(text: str) -> tuple[str, ...]:
     return texts
 
 
+def _switch(text: str) -> bool:
+    """on or off (also: true or false, yes or no, 1 or 0)"""
+    try:
+        return _SWITCH[text.strip().lower()]
+    except KeyError:
+        raise ValueError from None
+
+
 def _log(text: str) -> str:
     """text or json"""
     if text not in ("text", "json"):
@@ -142,6 +155,12 @@ class Settings:
     allowed_hosts: tuple[str, ...] = _setting(
         (), "JOBPIPE_ALLOWED_HOSTS", _list, "further names of this service"
     )
+    builtins: bool = _setting(
+        False,
+        "JOBPIPE_BUILTINS",
+        _switch,
+        "offer the built-in types sleep and fail, as is done where no APP is given",
+    )
     log: str = _setting("text", "JOBPIPE_LOG", _log, "how to log: text or json")
 
     @classmethod
@@ -166,11 +185,11 @@ class Settings:
         from_file = read_env_file(Path(env_file))
         given = {}
         for name, each in table.items():
-            env = each.metadata["env"]
+            names = variables_of(each)
             sources = [
                 _Given(0, flag_of(name), flags.get(name)),
-                _Given(1, env, environ.get(env)),
-                _Given(2, f"{env} (in {env_file})", from_file.get(env)),
+                *(_Given(1, env, environ.get(env)) for env in names),
+                *(_Given(2, f"{env} (in {env_file})", from_file.get(env)) for env in names),
                 _Given(3, name, defaults.get(name)),
             ]
             found = next((each for each in sources if each.value is not None), None)
@@ -184,6 +203,12 @@ class Settings:
 def flag_of(name: str) -> str:
     """The flag of a setting on the command line."""
     return "--" + name.replace("_", "-")
+
+
+def variables_of(setting: Field[Any]) -> list[str]:
+    """The names of a setting in the environment, the one that wins first: `WORKERS` has a longer one, too."""
+    name = setting.metadata["env"]
+    return [name] if name.startswith(_PREFIX) else [f"{_PREFIX}{name}", name]
 
 
 def _read(source: str, setting: Field[Any], value: Any) -> Any:
@@ -229,9 +254,9 @@ def _check_read_token(given: Mapping[str, _Given]) -> None:
 
 def unknown_settings(environ: Mapping[str, str] | None = None, env_file: Path | str = ".env") -> list[str]:
     """Names that look like ours and are none: misspelt, most likely."""
-    known = {VARIABLE, *(each.metadata["env"] for each in fields(Settings))}
+    known = {VARIABLE, *(name for each in fields(Settings) for name in variables_of(each))}
     given = {**(os.environ if environ is None else environ), **read_env_file(Path(env_file))}
-    return sorted(name for name in given if name.startswith("JOBPIPE_") and name not in known)
+    return sorted(name for name in given if name.startswith(_PREFIX) and name not in known)
 
 
 def read_env_file(path: Path) -> dict[str, str]:

@@ -16,16 +16,19 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
+from .acceptors import Acceptor, State, update
 from .errors import JobpipeError, SettingsError
-from .leash import GO, STOP, Leash, die_with
+from .leash import CLOSE, GO, OPEN, STOP, Leash, die_with
 from .logs import escape
 
 logger = logging.getLogger("jobpipe.supervisor")
 
-_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
+_STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""Each asks to stop; SIGHUP comes when the terminal is closed."""
+_SIGNALS = (*_STOPS, signal.SIGCHLD)
 _SAME = 0.05
 """Seconds within which the same signal is one: `timeout` and others signal the process, then its group."""
 _EXTRA = 2.0
@@ -55,6 +58,12 @@ class _Child:
     """Of its predecessors in a row."""
     unread: bytes = b""
     is_ready: bool = False
+    is_leaving: bool = False
+    """Was it asked to stop, it alone?"""
+    is_told: bool = False
+    """Was it told to stop then?"""
+    acceptor: Acceptor = field(default_factory=Acceptor)
+    has_sockets: bool = False
 
 
 def run(
@@ -99,7 +108,8 @@ class _Supervisor:
         # Why handlers that do nothing: only a signal that has one is written to the wake-up socket.
         # They stay: the program ends after this, and a late signal must not change how.
         for number in _SIGNALS:
-            signal.signal(number, lambda *_: None)
+            if not _is_ignored(number):
+                signal.signal(number, lambda *_: None)
         old_waker = signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
         try:
             while self._children or self._starts:
@@ -109,6 +119,7 @@ class _Supervisor:
                         self._heed_signals()
                     elif key.data.pid in self._children:
                         self._hear(key.data)
+                self._update_acceptors()
                 if self._kill_at is not None and time.monotonic() >= self._kill_at:
                     self._kill_late()
             if self._is_stopping:
@@ -121,6 +132,8 @@ class _Supervisor:
     def _patience(self) -> float | None:
         """Seconds until there is something to do by the clock."""
         times = [at for at, _ in self._starts] + ([] if self._kill_at is None else [self._kill_at])
+        acceptors = [child.acceptor for child in self._children.values()] if self._code is None else []
+        times += [acceptor.awaited_until for acceptor in acceptors if acceptor.state is State.CLOSING]
         return max(min(times) - time.monotonic(), 0.0) if times else None
 
     # Starting
@@ -160,7 +173,9 @@ class _Supervisor:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             # Why: the terminal sends it to the whole group; the supervisor passes it on.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-            signal.signal(signal.SIGTERM, lambda *_: leash.ask_to_stop())
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                if not _is_ignored(number):
+                    signal.signal(number, lambda *_: leash.leave())
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
             code = self._main(leash)
         except BaseException:
@@ -204,7 +219,13 @@ class _Supervisor:
         elif "ready" in message:
             child.is_ready = True
             self._was_ready = True
+            child.acceptor.is_ready = not child.is_leaving
             self._announce()
+        elif "closed" in message:
+            if child.acceptor.state is State.CLOSING:
+                child.acceptor.state = State.CLOSED
+        elif "leaves" in message:
+            child.is_leaving, child.acceptor.is_ready = True, False
         elif self._code is None:
             self._give_sockets(child, message["settings"])
 
@@ -225,8 +246,21 @@ class _Supervisor:
         numbers = [listener.fileno() for listener in self._terms.sockets]
         try:
             socket.send_fds(child.channel, [GO], numbers)
+            child.has_sockets = bool(numbers)
         except OSError:
             pass  # it is dead; SIGCHLD will tell
+
+    def _update_acceptors(self) -> None:
+        """Have the right ones accept connections. One that leaves is stopped once it has none, or if no other is ready."""
+        if self._code is not None:
+            return
+        children = {child.acceptor: child for child in self._children.values() if child.has_sockets}
+        for acceptor in update(list(children), time.monotonic()):
+            _tell(children[acceptor], OPEN if acceptor.state is State.OPEN else CLOSE)
+        for child in self._children.values():
+            if child.is_leaving and not child.is_told and child.acceptor.state is not State.CLOSING:
+                child.is_told = True
+                _tell(child, STOP)
 
     def _heed_fault(self, child: _Child, text: str, code: int) -> None:
         """A child cannot even start: then none can, unless one could before."""
@@ -247,7 +281,7 @@ class _Supervisor:
         for number in self._wake.recv(4096):
             if number == signal.SIGCHLD:
                 self._bury()
-            elif number in (signal.SIGTERM, signal.SIGINT):
+            elif number in _STOPS:
                 self._heed_stop(number)
 
     def _heed_stop(self, number: int) -> None:
@@ -268,10 +302,7 @@ class _Supervisor:
             self._kill_at = now + grace + _EXTRA
             self._end(0)
             for child in self._children.values():
-                try:
-                    child.channel.send(STOP)
-                except OSError:
-                    pass  # it is dead already
+                _tell(child, STOP)
 
     def _end(self, code: int) -> None:
         self._code = code
@@ -317,3 +348,15 @@ class _Supervisor:
         pause = min(_FIRST_PAUSE * 2 ** (quick_deaths - 1), _LONGEST_PAUSE) if quick_deaths else 0.0
         logger.error("process %d %s; starting another%s", child.pid, how, f" in {pause:g} s" if pause else "")
         self._starts.append((time.monotonic() + pause, quick_deaths))
+
+
+def _tell(child: _Child, command: bytes) -> None:
+    try:
+        child.channel.send(command)
+    except OSError:
+        pass  # it is dead; SIGCHLD will tell
+
+
+def _is_ignored(number: int) -> bool:
+    """Was it so when we began? `nohup` has the end of a terminal ignored."""
+    return number == signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN

@@ -11,10 +11,11 @@ import typer
 
 from jobpipe import Jobpipe, Settings
 from jobpipe.cli.main import app
+from jobpipe.settings import variables_of
 from jobpipe.web.app import make_app
 
 ROOT = Path(__file__).parent.parent.parent
-SETTINGS = {each.metadata["env"]: each for each in fields(Settings)}
+SETTINGS = {name: each for each in fields(Settings) for name in variables_of(each)}
 MARGIN = 2.0
 """Seconds beyond the grace, after which the supervisor kills: see `jobpipe.supervisor`."""
 

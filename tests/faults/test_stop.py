@@ -14,7 +14,7 @@ GRACE = 1.5
 
 
 def stop_under_load(start: Start, number: int) -> None:
-    service = start.serve("--workers", "6", "--grace", str(GRACE))
+    service = start.serve("--workers", "6", "--grace", str(GRACE), "--builtins")
     long = [service.enqueue("hold"), service.enqueue("stuck")]
     for id in long:
         start.begun(id)
@@ -59,9 +59,14 @@ def test_sigint_lets_short_jobs_end_and_gives_long_ones_back(start: Start) -> No
     stop_under_load(start, signal.SIGINT)
 
 
+def test_end_of_the_terminal_lets_short_jobs_end_and_gives_long_ones_back(start: Start) -> None:
+    """Fault 47: SIGHUP as SIGTERM."""
+    stop_under_load(start, signal.SIGHUP)
+
+
 @pytest.mark.parametrize(
     ("store", "first", "second"),
-    [("sqlite:///jobs.db", signal.SIGTERM, signal.SIGTERM), ("memory://", signal.SIGINT, signal.SIGTERM)],
+    [("sqlite:///jobs.db", signal.SIGTERM, signal.SIGHUP), ("memory://", signal.SIGINT, signal.SIGTERM)],
 )
 def test_a_second_signal_ends_it_at_once(start: Start, store: str, first: int, second: int) -> None:
     """Fault 25: exit code 130."""
@@ -80,7 +85,7 @@ def test_a_second_signal_ends_it_at_once(start: Start, store: str, first: int, s
 
 def test_jobs_that_end_just_when_the_grace_does_are_settled_or_given_back(durable: Start) -> None:
     """Fault 25: whichever it is, none is left behind as running, and none has lost an attempt."""
-    service = durable.serve("--workers", "150", "--grace", "1", "--lease", "60")
+    service = durable.serve("--workers", "150", "--grace", "1", "--lease", "60", "--builtins")
     jobs = [{"type": "sleep", "id": f"s{n}", "payload": 1.1 + n * 0.005} for n in range(150)]
     assert service.http.post("/enqueue/batch", json={"jobs": jobs}).status_code == 202
     eventually(lambda: service.get("/stats")["running"] == 150)

@@ -6,6 +6,8 @@ What they return is who they are, so that a result tells which run it is the res
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +26,9 @@ BOUNDS = (
     Bound(type="few", concurrency=2),
     Bound(type="alone", concurrency=1, is_keyed=True),
 )
+
+if "SWITCH_INTERVAL" in os.environ:  # `make test_race`
+    sys.setswitchinterval(float(os.environ["SWITCH_INTERVAL"]))
 
 pipe = Jobpipe("sqlite:///jobs.db", lease=LEASE, grace=GRACE, queue_size=0, workers=6)
 

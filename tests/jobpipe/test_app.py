@@ -44,7 +44,7 @@ def on(url: str) -> On:
 
     def on(scenario: Scenario, **settings: Any) -> None:
         async def main() -> None:
-            async with Jobpipe(url, **settings) as pipe:
+            async with Jobpipe(url, builtins=True, **settings) as pipe:
                 await scenario(pipe)
 
         run(main())

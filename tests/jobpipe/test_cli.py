@@ -383,7 +383,7 @@ def test_serve_listens_runs_jobs_and_stops_with_code_0(start: Start) -> None:
 
 
 def test_a_failed_job_that_was_waited_for_is_code_1(start: Start) -> None:
-    start("worker", "shop:pipe").line("working")
+    start("worker", "shop:pipe", "--builtins").line("working")
     arguments = ["enqueue", "fail", '"boo"', "--max-retries", "0", "--wait", "--store", "sqlite:///jobs.db"]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 1

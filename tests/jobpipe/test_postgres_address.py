@@ -26,9 +26,10 @@ def test_url_may_say_what_else_would_be_habit() -> None:
 @pytest.mark.parametrize(
     ("url", "shown"),
     [
-        ("postgresql://me:s3cret@db/orders", "postgresql://me:***@db/orders"),
-        ("postgresql://me:a%40s3cret@db:1/orders?schema=x", "postgresql://me:***@db:1/orders?schema=x"),
-        ("postgres://me@db/orders", "postgres://me@db/orders"),
+        ("postgresql://me:s3cret@db/orders", "postgresql://***@db/orders"),
+        ("postgresql://me:a%40s3cret@db:1/orders?schema=x", "postgresql://***@db:1/orders?schema=x"),
+        ("postgres://s3cret@db/orders", "postgres://***@db/orders"),
+        ("postgres:///orders?user=s3cret", "postgres:///orders?user=***"),
         (
             "postgresql:///orders?password=s3cret&host=/run/pg",
             "postgresql:///orders?password=***&host=/run/pg",
@@ -37,7 +38,7 @@ def test_url_may_say_what_else_would_be_habit() -> None:
             "postgresql://db/orders?sslpassword=s3cret&schema=x",
             "postgresql://db/orders?sslpassword=***&schema=x",
         ),
-        ("postgresql://me:s3cret@one:1,two:2/orders", "postgresql://me:***@one:1,two:2/orders"),
+        ("postgresql://me:s3cret@one:1,two:2/orders", "postgresql://***@one:1,two:2/orders"),
     ],
 )
 def test_secrets_are_masked(url: str, shown: str) -> None:
@@ -55,6 +56,12 @@ def test_secrets_are_masked(url: str, shown: str) -> None:
         "postgresql://me:s3cret@db/orders?schema=a-b",
         "postgresql://me:s3cret@db/orders?schema=a%22%3B%20DROP",
         "postgresql://me:s3cret@db/orders?=",
+        "postgresql://me:a@s3cret@db/orders",
+        "postgresql://me:s3cret/a@db/orders",
+        "postgresql://me:12/s3cret@db/orders",
+        "postgresql://me:12?s3cret@db/orders",
+        "postgresql://me:12?s3cret=@db/orders",
+        "postgresql://me:12?schema=s3cret@db/orders",
     ],
 )
 def test_url_that_is_none_is_refused_without_being_shown(url: str) -> None:
@@ -64,3 +71,8 @@ def test_url_that_is_none_is_refused_without_being_shown(url: str) -> None:
     assert "s3cret" not in str(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+def test_special_characters_in_a_password_are_asked_to_be_escaped() -> None:
+    with pytest.raises(SettingsError, match="write %40 for @"):
+        open_store("postgresql://me:a@b@db/orders")

@@ -69,8 +69,11 @@ def test_prefix_names_the_keys() -> None:
     ("url", "shown"),
     [
         ("redis://h:1/2?prefix=x", "redis://h:1/2?prefix=x"),
-        ("redis://me:secret@h/2", "redis://me:***@h/2"),
-        ("redis://:secret@h", "redis://:***@h"),
+        ("redis://me:secret@h/2", "redis://***@h/2"),
+        ("redis://:secret@h", "redis://***@h"),
+        ("redis://secret@h", "redis://***@h"),
+        ("redis://:a@secret@h", "redis://***@h"),
+        ("redis://h?username=secret", "redis://h?username=***"),
         ("redis://h?password=secret&db=1", "redis://h?password=***&db=1"),
         ("rediss://h?ssl_password=secret", "rediss://h?ssl_password=***"),
         ("unix:///run/redis.sock?password=secret", "unix:///run/redis.sock?password=***"),
@@ -81,9 +84,21 @@ def test_secrets_are_not_shown(url: str, shown: str) -> None:
     assert RedisStore(url).url == shown
 
 
-def test_error_about_a_url_does_not_show_its_secret() -> None:
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://me:secret@h/x?password=secret",
+        "redis://me:12/secret@h/0",
+        "redis://me:12?secret@h/0",
+        "redis://me:12?secret=@h/0",
+        "redis://me:12?prefix=secret!@h/0",
+        "redis://me:12#secret@h/0",
+        "unix://me:12/secret@/run/redis.sock",
+    ],
+)
+def test_error_about_a_url_does_not_show_its_secret(url: str) -> None:
     with pytest.raises(SettingsError) as caught:
-        address_of("redis://me:secret@h/x?password=secret")
+        address_of(url)
     assert "secret" not in str(caught.value)
 
 

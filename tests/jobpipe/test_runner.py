@@ -34,7 +34,7 @@ Scenario = Callable[[], Coroutine[Any, Any, None]]
 
 @pytest.fixture
 def pipe(url: str) -> Jobpipe:
-    return Jobpipe(url, queue_size=0)
+    return Jobpipe(url, queue_size=0, builtins=True)
 
 
 @pytest.fixture

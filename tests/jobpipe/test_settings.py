@@ -43,6 +43,25 @@ def test_flags_win_over_environment_over_file_over_program(tmp_path: Path) -> No
     assert Settings.load({"workers": None}, **given).workers == 3
 
 
+def test_longer_names_win_over_the_short_ones_beside_them(tmp_path: Path) -> None:
+    settings = load(WORKERS="1", JOBPIPE_WORKERS="2", QUEUE_SIZE="3", JOBPIPE_QUEUE_SIZE="5")
+    assert (settings.workers, settings.queue_size) == (2, 5)
+    with pytest.raises(SettingsError, match=r"^JOBPIPE_WORKERS must be"):
+        load(WORKERS="1", JOBPIPE_WORKERS="x")
+    file = tmp_path / ".env"
+    file.write_text("WORKERS=1\nJOBPIPE_WORKERS=2\n")
+    assert Settings.load(environ={}, env_file=file).workers == 2
+    assert Settings.load(environ={"WORKERS": "3"}, env_file=file).workers == 3, "the environment wins"
+
+
+def test_switches_are_read_as_people_write_them() -> None:
+    for text in ("on", "true", "YES", "1"):
+        assert load(JOBPIPE_BUILTINS=text).builtins is True
+    for text in ("off", "False", "no", "0"):
+        assert load({"builtins": True}).builtins is True
+        assert load(JOBPIPE_BUILTINS=text).builtins is False
+
+
 def test_values_are_read_by_their_kind() -> None:
     settings = load(
         JOBPIPE_GRACE="0.5",
@@ -72,6 +91,8 @@ def test_values_are_read_by_their_kind() -> None:
         ("JOBPIPE_KEEP", "1e300"),
         ("JOBPIPE_LEASE", "0"),
         ("JOBPIPE_MAX_PAYLOAD", "0"),
+        ("JOBPIPE_BUILTINS", "perhaps"),
+        ("JOBPIPE_BUILTINS", ""),
         ("JOBPIPE_LOG", "xml"),
         ("JOBPIPE_STORE", " "),
         ("JOBPIPE_HOST", ""),
@@ -176,4 +197,4 @@ def test_every_setting_says_all_of_itself() -> None:
 def test_names_that_look_like_settings_and_are_none_are_told(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("JOBPIPE_STOER=x\nOTHER=1\n")
     environ = {"JOBPIPE_WORKERS": "3", "JOBPIPE_STORE": "memory://", "WORKERS": "3"}
-    assert unknown_settings(environ, tmp_path / ".env") == ["JOBPIPE_STOER", "JOBPIPE_WORKERS"]
+    assert unknown_settings(environ, tmp_path / ".env") == ["JOBPIPE_STOER"]

@@ -66,7 +66,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 
 def test_a_signal_stops_the_children_and_the_code_is_0(start: Start) -> None:
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         supervisor = start("sys.exit(run(good, processes=2))")
         supervisor.line("child")
         supervisor.line("child")
@@ -75,7 +75,7 @@ def test_a_signal_stops_the_children_and_the_code_is_0(start: Start) -> None:
         assert sum("stopped" in line for line in supervisor.rest()) == 2, supervisor.seen
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_for_the_whole_group_is_one_signal(start: Start, number: int) -> None:
     supervisor = start("sys.exit(run(good, processes=2))")
     supervisor.line("child")
@@ -96,13 +96,14 @@ def test_the_same_signal_twice_at_once_is_one_signal(start: Start) -> None:
     assert supervisor.code() == 0
 
 
-def test_a_second_signal_ends_all_at_once_with_130(start: Start) -> None:
+@pytest.mark.parametrize(("first", "second"), [("SIGINT", "SIGTERM"), ("SIGTERM", "SIGHUP")])
+def test_a_second_signal_ends_all_at_once_with_130(start: Start, first: str, second: str) -> None:
     supervisor = start("sys.exit(run(deaf, processes=2))")
     supervisor.line("child")
     supervisor.line("child")
-    supervisor.kill(signal.SIGINT)
-    supervisor.line("SIGINT: stopping")
-    supervisor.kill(signal.SIGTERM)
+    supervisor.kill(signal.Signals[first])
+    supervisor.line(f"{first}: stopping")
+    supervisor.kill(signal.Signals[second])
     assert supervisor.code() == 130
     supervisor.rest()
 
@@ -220,10 +221,20 @@ def test_a_stop_before_the_child_is_ready_is_heard(start: Start) -> None:
     assert not any("ended with code" in line for line in supervisor.rest())
 
 
-def test_sigterm_to_a_child_stops_it_gracefully_and_it_is_replaced(start: Start) -> None:
+def test_end_of_the_terminal_is_ignored_under_nohup(start: Start) -> None:
+    supervisor = start("signal.signal(signal.SIGHUP, signal.SIG_IGN); sys.exit(run(good))")
+    supervisor.line("child")
+    os.killpg(supervisor.pid, signal.SIGHUP)
+    supervisor.kill(signal.SIGTERM)
+    assert supervisor.code() == 0
+    assert any("SIGTERM: stopping" in line for line in supervisor.rest()), supervisor.seen
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_a_child_stops_it_gracefully_and_it_is_replaced(start: Start, number: int) -> None:
     supervisor = start("sys.exit(run(good))")
     pid = int(supervisor.line(r"child (\d+)")[1])
-    os.kill(pid, signal.SIGTERM)
+    os.kill(pid, number)
     supervisor.line(f"stopped {pid}")
     supervisor.line("child")
     supervisor.kill(signal.SIGTERM)

@@ -30,17 +30,19 @@ def run_child(leash: Leash, *, app: str | None, flags: Mapping[str, Any], is_web
     except Exception:
         return leash.fault(traceback.format_exc(), 1)
     setup_logging(pipe.settings.log)
+    loop = _new_loop()
+    commands: asyncio.Queue[bool] = asyncio.Queue()
+    leash.on_accept(lambda accepts: loop.call_soon_threadsafe(commands.put_nowait, accepts))
     sockets = leash.greet(told)
     if leash.is_stopping:
         return 0
-    loop = _new_loop()
     stop = asyncio.Event()
     leash.on_stop(lambda: loop.call_soon_threadsafe(stop.set))
     main: Coroutine[Any, Any, None]
     if is_web:
         from ..web.serve import serve
 
-        main = serve(pipe, sockets, stop, leash.ready)
+        main = serve(pipe, sockets, stop, leash.ready, commands.get, leash.closed)
     else:
         main = work(pipe, stop, leash.ready)
     try:

@@ -62,7 +62,7 @@ def with_settings(
 
     It gets those that were used as the mapping `flags`.
     """
-    annotations = {name: Annotated[str | None, _option(name)] for name in names} | dict(others or {})
+    annotations = {name: Annotated[_kind(name), _option(name)] for name in names} | dict(others or {})
     chosen = list(annotations)
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -90,6 +90,14 @@ def with_settings(
     return decorate
 
 
+def _is_switch(name: str) -> bool:
+    return isinstance(_TABLE[name].default, bool)
+
+
+def _kind(name: str) -> Any:
+    return bool | None if _is_switch(name) else str | None
+
+
 def _option(name: str) -> Any:
     setting = _TABLE[name]
     default = setting.default
@@ -98,10 +106,11 @@ def _option(name: str) -> Any:
         if isinstance(default, float) and default < 10**6
         else f" (default: {default})"
     )
+    flag = flag_of(name)
     return typer.Option(
-        flag_of(name),
-        metavar=_metavar(name, setting.type),
-        help=f"{setting.metadata['help']}{shown if default not in (None, ()) else ''} [{setting.metadata['env']}]",
+        f"{flag}/--no{flag[1:]}" if _is_switch(name) else flag,
+        metavar=None if _is_switch(name) else _metavar(name, setting.type),
+        help=f"{setting.metadata['help']}{shown if default not in (None, (), False) else ''} [{setting.metadata['env']}]",
         show_default=False,
     )
 

@@ -207,7 +207,7 @@ class StoreTarget(Target):
     """The jobs of a store."""
 
     def __init__(self, store: str | None, *, may_make: bool = False, **settings: Any) -> None:
-        self._pipe = Jobpipe()
+        self._pipe = Jobpipe(builtins=True)
         self._pipe.configure(store=store, **settings)
         url = self._pipe.settings.store
         check_url("JOBPIPE_STORE", url, may_make=may_make)

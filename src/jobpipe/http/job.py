@@ -153,9 +153,7 @@ def _request(call: HttpCall, job_id: str) -> Request:
     elif call.body is not None:
         body = msgspec.json.encode(call.body)
         headers["Content-Type"] = "application/json"
-    given = {name.lower() for name in call.headers}
-    own = {name: value for name, value in headers.items() if name.lower() not in given}
-    return Request(call.method, _url(call), {**own, **call.headers}, body)
+    return Request(call.method, _url(call), headers, call.headers, body)
 
 
 def _text(body: bytes) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ..url import Url
@@ -10,8 +10,6 @@ from ..url import Url
 MOST_BODY = 65_536
 """Bytes of an answer that are read."""
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_SECRET = frozenset({"authorization", "cookie"})
-"""Headers that are for one origin alone."""
 _OF_BODY = "content-"
 
 
@@ -21,8 +19,17 @@ class Request:
 
     method: str
     url: Url
-    headers: Mapping[str, str]
+    own: Mapping[str, str]
+    """Headers of the service."""
+    given: Mapping[str, str]
+    """Those that the job has given, for its origin alone: who can tell which of them are secrets? They win over our own."""
     body: bytes | None
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """All of them."""
+        names = {name.lower() for name in self.given}
+        return {name: value for name, value in self.own.items() if name.lower() not in names} | {**self.given}
 
     def __str__(self) -> str:
         """Without path and query, which may hold secrets: many a webhook is known by its path alone."""
@@ -30,16 +37,16 @@ class Request:
 
     def redirected(self, status: int, url: Url) -> Request:
         """The request that follows a redirect, as browsers do it."""
-        request = self if url.origin == self.url.origin else self._without(lambda name: name in _SECRET)
+        request = self if url.origin == self.url.origin else replace(self, given={})
         becomes_get = status == 303 or (status in (301, 302) and self.method == "POST")
         if becomes_get and self.method not in ("GET", "HEAD"):
-            request = request._without(lambda name: name.startswith(_OF_BODY))
-            request = replace(request, method="GET", body=None)
+            own, given = _without_body(request.own), _without_body(request.given)
+            request = replace(request, method="GET", body=None, own=own, given=given)
         return replace(request, url=url)
 
-    def _without(self, is_dropped: Callable[[str], bool]) -> Request:
-        kept = {name: value for name, value in self.headers.items() if not is_dropped(name.lower())}
-        return replace(self, headers=kept)
+
+def _without_body(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if not name.lower().startswith(_OF_BODY)}
 
 
 @dataclass(frozen=True, slots=True)

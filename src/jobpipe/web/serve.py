@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING
 
 import uvicorn
 
 from ..service import Service
 from .app import WebApp, make_app
+from .listener import Listener
 from .protocol import Protocol
 
 if TYPE_CHECKING:
@@ -35,28 +36,44 @@ class _Server(uvicorn.Server):
 
 
 async def serve(
-    pipe: Jobpipe, sockets: list[socket.socket], stop: asyncio.Event, on_ready: Callable[[], None]
+    pipe: Jobpipe,
+    sockets: list[socket.socket],
+    stop: asyncio.Event,
+    on_ready: Callable[[], None],
+    commands: Callable[[], Awaitable[bool]] | None = None,
+    on_closed: Callable[[], None] = lambda: None,
 ) -> None:
-    """Serve on the sockets, and run jobs, until `stop` is set; `on_ready` is called once it takes jobs."""
+    """Serve on the sockets, and run jobs, until `stop` is set; `on_ready` is called once it takes jobs.
+
+    With `commands`, it accepts connections only while the last one was true.
+    """
     service = Service(pipe)
-    app = make_app(pipe, service)
-    server = _server(app)
-    serving = asyncio.create_task(server.serve(sockets))
+
+    def make() -> tuple[_Server, WebApp]:
+        app = make_app(pipe, service)
+        return _server(app), app
+
+    listener = Listener(make, sockets)
+    if commands is None:
+        listener.open()
+        commands = asyncio.Event().wait  # none ever comes
+    keeping = asyncio.create_task(listener.follow(commands, on_closed))
     stopping = asyncio.create_task(stop.wait())
     try:
         if await service.start_when_possible(stop):
             on_ready()
-        await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([keeping, stopping], return_when=asyncio.FIRST_COMPLETED)
         service.begin_stop()
         if service.is_started:
             await service.stop()
     finally:
         stopping.cancel()
-        app.end_streams()
-        server.should_exit = True
+        keeping.cancel()
         try:
-            await serving
+            await listener.close()
         finally:
+            for each in sockets:
+                each.close()
             await service.close()
 
 

@@ -80,12 +80,12 @@ def away_from_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(params=["memory", "sqlite"])
 def on_each_store(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[Scenario], None]:
     url = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/jobs.db"
-    return lambda scenario: run(scenario, Jobpipe(url))
+    return lambda scenario: run(scenario, Jobpipe(url, builtins=True))
 
 
 @pytest.fixture
 def on_memory() -> Callable[[Scenario], None]:
-    return lambda scenario: run(scenario, Jobpipe("memory://"))
+    return lambda scenario: run(scenario, Jobpipe("memory://", builtins=True))
 
 
 def run(scenario: Scenario, pipe: Jobpipe, **options: Any) -> None:

@@ -151,7 +151,9 @@ class Connections:
         try:
             yield
         except psycopg.Error as error:
-            state, words = error.sqlstate or "", _one_line(error)
+            mask = self.address.mask
+            mask.scrub(error, psycopg.Error)
+            state, words = error.sqlstate or "", mask(_one_line(error))
             if isinstance(error, psycopg.OperationalError) and not state:
                 if any(each in words for each in _HOPELESS):
                     raise StoreRefusedError(f"the store {where} lets nobody in: {words}") from error

@@ -17,6 +17,7 @@ from redis.exceptions import RedisError
 
 from ... import masking
 from ...errors import SettingsError
+from ...masking import ESCAPES, HIDDEN, Mask
 
 PREFIX = "jobpipe"
 TIMEOUT = 5.0
@@ -39,7 +40,8 @@ _OPTIONS: dict[str, Callable[[str], Any]] = {
     "ssl_check_hostname": _TRUTH.__getitem__,
 }
 """What a URL may say besides the prefix: options of redis-py's connections, and how each is read."""
-_SECRETS = {"password", "ssl_password"}
+_SECRETS = {"username", "password", "ssl_password"}
+"""The name too: many a password stands in its place."""
 
 
 class Address(Struct, frozen=True, kw_only=True):
@@ -51,6 +53,8 @@ class Address(Struct, frozen=True, kw_only=True):
     connection_class: type[Any]
     options: dict[str, Any]
     """Of each connection."""
+    mask: Mask
+    """For what the driver and the server say."""
 
     @property
     def root(self) -> str:
@@ -64,18 +68,24 @@ class Address(Struct, frozen=True, kw_only=True):
             prefix=self.prefix,
             connection_class=self.connection_class,
             options={**self.options, "host": host or self.options.get("host"), "port": port},
+            mask=self.mask,
         )
 
 
 def address_of(url: str) -> Address:
     """Read a URL; SettingsError for one that cannot be right."""
     parts = urlsplit(url.removeprefix("redis+") if url.startswith("redis+unix:") else url)
+    if parts.fragment or ("@" in parts.path and parts.netloc and "@" not in parts.netloc):
+        raise _wrong(url, ESCAPES)
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
     prefix = query.pop("prefix", PREFIX)
     if parts.scheme not in _PLACES:
         raise _wrong(url, "must begin with redis://, rediss:// or unix://")
     if not _NAME.fullmatch(prefix):
-        raise _wrong(url, f"has a prefix that is no name of 1-100 letters, digits and . _ : @ -: {prefix!r}")
+        raise _wrong(
+            url,
+            f"has a prefix that is no name of 1-100 letters, digits and . _ : @ -: {_named(parts, prefix)}",
+        )
     kind, options = _PLACES[parts.scheme](parts, url)
     if parts.username:
         options["username"] = unquote(parts.username)
@@ -83,16 +93,18 @@ def address_of(url: str) -> Address:
         options["password"] = unquote(parts.password)
     for name, value in query.items():
         if name not in _OPTIONS:
-            raise _wrong(url, f"has an option that is unknown: {name!r}")
+            raise _wrong(url, f"has an option that is unknown: {_named(parts, name)}")
         try:
             options[name] = _OPTIONS[name](value)
         except (KeyError, ValueError):
             raise _wrong(url, f"has a value that cannot be used in its option {name!r}") from None
+    shown = masked(url)
+    mask = Mask([options.get(name) for name in _SECRETS], shown)
     try:
         kind(**options)
     except (RedisError, TypeError, ValueError) as error:
-        raise _wrong(url, f"cannot be used: {error}") from None
-    return Address(url=masked(url), prefix=prefix, connection_class=kind, options=options)
+        raise _wrong(url, f"cannot be used: {mask(str(error))}") from None
+    return Address(url=shown, prefix=prefix, connection_class=kind, options=options, mask=mask)
 
 
 def _host(parts: SplitResult, url: str) -> tuple[type[Any], dict[str, Any]]:
@@ -126,16 +138,20 @@ _PLACES = {"redis": _host, "rediss": _host, "unix": _socket}
 def masked(url: str) -> str:
     """The URL with stars in place of its secrets."""
     parts = urlsplit(url)
-    user, at, host = parts.netloc.rpartition("@")
+    _, at, host = parts.netloc.rpartition("@")
     if at:
-        name, colon, _ = user.partition(":")
-        host = f"{name}{colon and ':***'}@{host}"
+        host = f"{HIDDEN}@{host}"
     query = [
-        (name, "***" if name in _SECRETS else value)
+        (name, HIDDEN if name in _SECRETS else value)
         for name, value in parse_qsl(parts.query, keep_blank_values=True)
     ]
     # Why by hand: urlunsplit would leave out the empty host of unix:///path.
     return unquote(f"{parts.scheme}://{host}{parts.path}" + (f"?{urlencode(query)}" if query else ""))
+
+
+def _named(parts: SplitResult, text: str) -> str:
+    """The text, unless it may be the end of a password that is taken for a query."""
+    return HIDDEN if "@" in parts.query else repr(text)
 
 
 def _wrong(url: str, problem: str) -> SettingsError:

@@ -142,24 +142,27 @@ class Server:
     @contextmanager
     def mapped_errors(self) -> Iterator[None]:
         """Errors of redis-py as ours."""
-        url = self.address.url
+        url, mask = self.address.url, self.address.mask
         try:
             yield
         except (AuthenticationError, AuthorizationError, NoPermissionError) as error:
             raise StoreRefusedError(
-                f"the store {url} refuses this user: {error}; see the rights that it needs in the docs"
+                f"the store {url} refuses this user: {mask.scrub(error, RedisError)}; see the rights that it needs in the docs"
             ) from error
         except (redis.ConnectionError, redis.TimeoutError, OSError) as error:
             self._go_to(self._home)  # the node may be gone for good
-            raise StoreAwayError(f"the store {url} cannot be reached: {error}") from error
+            raise StoreAwayError(
+                f"the store {url} cannot be reached: {mask.scrub(error, RedisError)}"
+            ) from error
         except RedisError as error:
             # Why searched for: what a script meets stands within another error.
-            passing = _PASSING.search(f"{_CODES.get(type(error), '')} {error}")
+            words = mask.scrub(error, RedisError)
+            passing = _PASSING.search(f"{_CODES.get(type(error), '')} {words}")
             if passing is None:
-                raise StoreError(f"the store {url} refused a command: {error}") from error
+                raise StoreError(f"the store {url} refused a command: {words}") from error
             if passing[1] in _ELSEWHERE:
                 self._go_to(self._home)
-            why = _MEANING.get(passing[1], error)
+            why = _MEANING.get(passing[1], words)
             raise StoreAwayError(f"the store {url} cannot be used for now: {why}") from error
 
     def close(self) -> None:
