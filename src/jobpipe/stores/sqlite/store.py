@@ -103,8 +103,9 @@ class SqliteStore:
     # Being there
 
     def migrate(self) -> list[str]:
+        self._connections.file.create()
         with mapped_errors(self.path):
-            refuse_newer(self.path)
+            refuse_newer(self._connections.file)
         connection = self._connections.open()
         try:
             with mapped_errors(self.path):
@@ -195,6 +196,7 @@ class SqliteStore:
             raise BadInputError(
                 "connection", f"must be a sqlite3.Connection for this store, got {connection!r}"
             )
+        self._connections.file.look()
         with mapped_errors(self.path), plain_cursor(connection) as cursor:
             self._check_own(cursor)
             if begins_by_itself(connection):
