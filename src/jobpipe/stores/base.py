@@ -95,6 +95,8 @@ class Claim(Struct, frozen=True, kw_only=True, gc=False):
     starts_in: float = 0.0
     """So many seconds after the claim it may start, and not before: its type has a rate."""
     key: str | None = None
+    problem: str | None = None
+    """What is wrong with its stored values, which no call let in: it must not be run, but settled as failed."""
 
     @property
     def id(self) -> str:

@@ -31,11 +31,11 @@ from ..base import (
     ScheduleEntry,
     Schedules,
     Settlement,
-    Tally,
     Watch,
     WorkerInfo,
 )
 from ..limits import Limit, Limits
+from ..stored import tallies_of
 from .address import Address, address_of
 from .checking import refuse_unfit, remarks
 from .records import (
@@ -148,8 +148,8 @@ class RedisStore:
             lease,
             bounds,
         )
-        packed, delays, due_in = self._run("claim", told, may_repeat=False)
-        return Haul(claims_of(packed, delays), None if due_in is None else float(due_in))
+        packed, delays, pasts, due_in = self._run("claim", told, may_repeat=False)
+        return Haul(claims_of(packed, delays, pasts), None if due_in is None else float(due_in))
 
     def extend(self, leases: Sequence[Lease], seconds: float) -> list[LeaseState]:
         states = self._run("extend", (seconds, *_split(leases)))
@@ -214,10 +214,10 @@ class RedisStore:
     def counts(self) -> Counts:
         now, ever, paused = self._run("counts")
         count = {field: int(value) for field, value in zip(now[::2], now[1::2], strict=True)}
-        tallies = []
-        for field, total in zip(ever[::2], ever[1::2], strict=True):
-            queue, type, status = field.decode().split("/")
-            tallies.append(Tally(queue, type, JobStatus(status), count.get(field, 0), int(total)))
+        tallies = tallies_of(
+            (*field.decode().split("/"), count.get(field, 0), int(total))
+            for field, total in zip(ever[::2], ever[1::2], strict=True)
+        )
         return Counts(tallies, frozenset(queue.decode() for queue in paused))
 
     def ahead(self, id: str) -> int:

@@ -27,7 +27,12 @@ WITH RECURSIVE lanes AS (
     WHERE until IS NULL
     ORDER BY priority DESC, run_at, seq LIMIT %(look)s
 ), chosen AS MATERIALIZED (
-    SELECT jobs.ctid AS place FROM heads JOIN jobpipe.jobs ON jobs.ctid = heads.place
+    SELECT jobs.ctid AS place, CASE
+        WHEN error IS NULL AND progress IS NULL AND result IS NULL AND started_at IS NULL AND finished_at IS NULL
+            AND history = '{}' THEN NULL
+        ELSE ARRAY[error::text, progress::text, result::text, started_at::text, finished_at::text] || history
+    END AS past
+    FROM heads JOIN jobpipe.jobs ON jobs.ctid = heads.place
     WHERE jobs.status = 'queued'
     ORDER BY heads.priority DESC, heads.run_at, heads.seq LIMIT %(limit)s
     FOR UPDATE OF jobs SKIP LOCKED
@@ -39,12 +44,12 @@ WITH RECURSIVE lanes AS (
     FROM chosen WHERE jobs.ctid = chosen.place
     RETURNING
         -priority AS rank, run_at, jobs.seq, id, type, queue, attempts, max_retries, deadline, created_at,
-        started_at, payload::text AS payload, key, 0.0::float8 AS starts_in
+        started_at, payload::text AS payload, key, 0.0::float8 AS starts_in, past
 ), facts AS (
     SELECT
         (SELECT count(*) FROM heads) AS looked,
         least(
-            (SELECT min(run_at) FROM jobpipe.jobs WHERE status = 'scheduled'), (SELECT min(until) FROM open_lanes)
+            (SELECT min(run_at) FROM jobpipe.jobs WHERE status = 'scheduled' AND run_at < 'infinity'), (SELECT min(until) FROM open_lanes)
         ) - jobpipe.now(%(now)s) AS due_in,
         (
             SELECT min(greatest(first.opens_at, cooling.until))

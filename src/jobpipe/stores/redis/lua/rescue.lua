@@ -8,7 +8,7 @@ load(seqs)
 local rescued = {}
 for _, seq in ipairs(seqs) do
   local job = jobs[seq]
-  if job then
+  if job and job[STATUS] == 'running' then
     end_run(job, job[ATTEMPTS] > job[MAX_RETRIES] and 'fail' or 'rescue', error, '', '', 0)
     job[TOKEN] = ''
     for _, value in ipairs({ job[ID], job[WORKER], job[STATUS] }) do rescued[#rescued + 1] = value end
