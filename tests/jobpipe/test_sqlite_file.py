@@ -111,6 +111,17 @@ def test_a_file_that_comes_back_goes_on(store: SqliteStore) -> None:
     assert store.get("old0") is not None
 
 
+def test_a_link_to_the_file_serves_until_it_leads_elsewhere(store: SqliteStore) -> None:
+    link = store.path.with_name("link.db")
+    link.symlink_to(store.path)
+    with closing(SqliteStore(link)) as linked:
+        linked.insert([[new_job("new")]])
+        assert store.get("new") is not None
+        link.unlink()
+        with pytest.raises(StoreAwayError, match="deleted or moved away"):
+            linked.insert([[new_job("newer")]])
+
+
 def test_a_file_that_vacuum_made_smaller_is_whole(store: SqliteStore) -> None:
     checkpoint(store.path)
     store.counts()

@@ -27,7 +27,8 @@ class StoreFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._wal_path = path.with_name(path.name + "-wal")
+        self._wal_path = path
+        """Where the write-ahead log is, once it is known."""
         self._id: _Id | None = None
         """That of the file when it was first looked at."""
         self._wal_id: _Id | None = None
@@ -81,6 +82,7 @@ class StoreFile:
 
     def keep_wal(self) -> None:
         """The connection that writes is open: from now on the file beside it stays the same."""
+        self._wal_path = Path(f"{os.path.realpath(self.path)}-wal")  # Why: SQLite follows links
         wal = self._stat(self._wal_path)
         self._wal_id = (wal.st_dev, wal.st_ino)
 
