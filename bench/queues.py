@@ -25,6 +25,8 @@ _CLASSES = {
     "jobpipe": ("ours", "JobpipeQueue"),
     "jobpipe, waiting": ("ours", "WaitingJobpipeQueue"),
     "dramatiq": ("peers_dramatiq", "DramatiqQueue"),
+    "huey (SQLite)": ("peers_sqlite", "HueyFileQueue"),
+    "litequeue": ("peers_sqlite", "LitequeueQueue"),
     "huey": ("peers_huey_redis", "HueyRedisQueue"),
     "taskiq": ("peers_taskiq", "TaskiqQueue"),
     "pgqueuer": ("peers_pgqueuer", "PgqueuerQueue"),

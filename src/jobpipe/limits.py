@@ -14,7 +14,7 @@ from rate_envelope_queue import BadFieldsError, Rate, RateLimited
 from .errors import BadInputError
 from .job import instant
 from .stores.base import Counts, Store
-from .stores.limits import Limit, Limits
+from .stores.limits import Gate, Limit, Limits
 
 __all__ = [
     "LimitInfo",
@@ -145,22 +145,23 @@ def _info(
     holders: tuple[str, ...],
     found: Limits,
 ) -> LimitInfo:
-    interval = limit.interval if limit is not None else 0.0
-    burst = limit.burst if limit is not None else 1
-    ahead = max(next_at - found.now, 0.0)
-    starts_at = next_at - (burst - 1) * interval
-    is_keyed = limit is not None and limit.is_keyed
-    has_tokens = bool(interval) and (bool(key) or not is_keyed)
+    limit = limit or Limit(type=type)
+    # Why a gate: what it says is what a claim goes by, and what `explain` tells.
+    gate = Gate(limit, found.now, next_at, running)
+    starts_at = gate.starts_at(found.now)
+    has_tokens = bool(limit.interval) and (bool(key) or not limit.is_keyed)
     cools_until = found.cooling.get(type)
     return LimitInfo(
         type=type,
         key=key or None,
-        is_keyed=is_keyed,
-        rate=rate_text(interval),
-        burst=burst,
-        tokens=round(max(burst - ahead / interval, 0.0), 3) if has_tokens else None,
-        next_at=instant(starts_at) if has_tokens and starts_at > found.now else None,
-        concurrency=(limit.concurrency or None) if limit is not None else None,
+        is_keyed=limit.is_keyed,
+        rate=rate_text(limit.interval),
+        burst=limit.burst,
+        tokens=round(gate.tokens(found.now), 3) if has_tokens else None,
+        next_at=instant(starts_at)
+        if has_tokens and starts_at is not None and starts_at > found.now
+        else None,
+        concurrency=limit.concurrency or None,
         running=running,
         holders=holders,
         cools_until=None if cools_until is None else instant(cools_until),

@@ -23,6 +23,10 @@ class Hopeless(Exception):
     """The run cannot succeed, however often it is tried."""
 
 
+class BrokenJob(Exception):
+    """The store holds values of the job that no call lets in."""
+
+
 class Carried(Exception):
     """Carries a signal of the library past its queue, which would act on it."""
 

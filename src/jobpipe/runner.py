@@ -25,7 +25,7 @@ from .builtin import is_on
 from .errors import LeaseLostError, StoreError
 from .job import Move, Progress
 from .marks import reach
-from .outcome import error_of
+from .outcome import BrokenJob, error_of
 from .performer import Performer
 from .recorder import Recorder
 from .run import Run
@@ -279,6 +279,8 @@ class Runner:
         for run in self._hold(claims):
             claim = run.claim
             try:
+                if claim.problem is not None:
+                    raise BrokenJob(claim.problem)
                 run.envelope = self._performer.envelope(run)
                 if run.lacks_key:
                     run.key = run.job_type.key(claim.payload)

@@ -39,6 +39,7 @@ class Service:
         """Does it take no more jobs?"""
         self.is_started = False
         self.is_ended = False
+        self._has_store = True  # as far as the last probe knew
         self._slots = workers
         self.runner: Runner | None = None
         self._keeper: Keeper | None = None
@@ -92,8 +93,13 @@ class Service:
         try:
             await ask_store(self.pipe)
         except Exception as error:
-            logger.warning("not ready: %s", error)
+            if self._has_store:  # Why once: probes come every second
+                logger.warning("not ready: %s", error)
+            self._has_store = False
             return False
+        if not self._has_store:
+            logger.info("ready again: the store answers")
+        self._has_store = True
         return True
 
     def begin_stop(self) -> None:

@@ -97,6 +97,8 @@ class Claim(Struct, frozen=True, kw_only=True, gc=False):
     key: str | None = None
     has_begun: bool = True
     """Did it begin with the claim? Otherwise it was claimed ahead, and is queued until it begins."""
+    problem: str | None = None
+    """What is wrong with its stored values, which no call let in: it must not be run, but settled as failed."""
 
     @property
     def id(self) -> str:

@@ -73,6 +73,11 @@ class Gate:
             return None
         return max(now, self.next_at - (limit.burst - 1) * limit.interval) if limit.interval else now
 
+    def tokens(self, now: float) -> float:
+        """How many may start at once, as far as the rate goes, if there is one."""
+        ahead = max(self.next_at - now, 0.0)
+        return max(self.limit.burst - ahead / self.limit.interval, 0.0)
+
     def is_open(self, now: float) -> bool:
         """May one more start soon?"""
         starts_at = self.starts_at(now)

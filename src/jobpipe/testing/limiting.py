@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ..explain import Reason, explain
 from ..job import JobStatus, Move
+from ..limits import look_at_limits
+from ..stores.base import WorkerInfo
 from ..stores.limits import INSURANCE, LEAD, Limit
 from .tools import BOOM, finish, handles, look, new_job, put, take, together
 
@@ -134,6 +137,25 @@ class Limiting:
         assert len(take(store, 1, limits=(Limit(type="work", interval=1.0),))) == 1
 
     # Keys
+
+    def test_wait_that_is_shown_is_the_one_that_holds(self, store: Store, harness: StoreHarness) -> None:
+        """Once a rate was raised, limits and explanations show what the next claim goes by."""
+        put_some(store, 3)
+        slow, fast = (Limit(type="work", interval=3_600.0),), (Limit(type="work", interval=100.0),)
+        assert ids(take(store, 10, limits=slow)) == ["j0"]
+        for limits, is_held_up in ((slow, True), (fast, False)):
+            store.beat(
+                WorkerInfo(name="w1", types=("work",), slots=1, running=(), started_at=0.0, limits=limits), 60
+            )
+            (info,) = look_at_limits(store, ())
+            assert (info.next_at is not None, info.tokens) == (is_held_up, 0.0 if is_held_up else 1.0)
+            explanation = explain(store, "j1")
+            assert explanation is not None
+            assert (explanation.reason, explanation.until) == (
+                (Reason.RATE, info.next_at) if is_held_up else (Reason.POSITION, None)
+            )
+            assert ids(take(store, 10, limits=limits)) == ([] if is_held_up else ["j1"])
+            harness.elapse(INSURANCE + 0.5)
 
     def test_keyed_limit_is_for_each_key(self, store: Store) -> None:
         put(store, *(new_job(f"{key}{n}", key=key) for key in "abc" for n in range(3)))

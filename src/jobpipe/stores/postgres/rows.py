@@ -9,6 +9,7 @@ import msgspec
 
 from ...job import KEPT_HISTORY, TRANSITIONS, Attempt, Job, JobError, JobStatus, Move, Progress, instant
 from ..base import Claim, Lease, Settlement
+from ..stored import READERS, Reader, optional, read_job, read_values
 from .arrays import numbers, texts
 
 _Ended = tuple[int, float, float, str, JobError | None]
@@ -96,6 +97,7 @@ def _claim_of(row: Sequence[Any], worker: str, token: str) -> Claim:
         starts_in=rest[1],
         key=rest[0],
         has_begun=rest[2],
+        problem=_problem_of(run_at, deadline, created_at, rest[3]),
     )
 
 
@@ -105,28 +107,28 @@ def _precedence(row: Sequence[Any]) -> tuple[Any, ...]:
 
 def job_of(row: Sequence[Any]) -> Job:
     """A row of page.sql, or of get.sql, which has three columns more."""
-    _, id, type, queue, status, attempts, max_retries, priority, run_at, deadline, created_at, *rest = row
-    started_at, finished_at, error, progress, *body = rest
-    payload, result, history = body or (None, None, ())
-    return Job(
-        id=id,
-        type=type,
-        queue=queue,
-        status=JobStatus(status),
-        payload=None if payload is None else _read_json(payload),
-        result=None if result is None else _read_json(result),
-        attempts=attempts,
-        max_retries=max_retries,
-        priority=priority,
-        run_at=instant(run_at),
-        deadline=deadline,
-        error=error_of(error),
-        progress=progress_of(progress),
-        created_at=instant(created_at),
-        started_at=None if started_at is None else instant(started_at),
-        finished_at=None if finished_at is None else instant(finished_at),
-        history=tuple(map(attempt_of, history)),
-    )
+    return read_job(dict(zip(_COLUMNS, row[1:], strict=False)), _READERS).job
+
+
+def _problem_of(
+    run_at: float, deadline: float | None, created_at: float, past: Sequence[Any] | None
+) -> str | None:
+    """What is wrong with a job that was claimed; its past as it was before, if it had any."""
+    if (
+        past is None
+        and all(-6e10 < each < 2e11 for each in (run_at, created_at))
+        and 0 <= (deadline or 0) < 2e11
+    ):
+        return None
+    values: dict[str, Any] = {"run_at": run_at, "deadline": deadline, "created_at": created_at}
+    if past is not None:
+        error, progress, result, started_at, finished_at, *history = past
+        values |= {"error": error, "progress": progress, "result": result, "history": history}
+        values |= {
+            "started_at": started_at and float(started_at),
+            "finished_at": finished_at and float(finished_at),
+        }
+    return read_values(values, _READERS)[1]
 
 
 def error_of(text: str | None) -> JobError | None:
@@ -145,3 +147,32 @@ def attempt_of(text: str) -> Attempt:
     return Attempt(
         number=number, began_at=instant(began_at), ended_at=instant(ended_at), worker=worker, error=error
     )
+
+
+def _history_of(texts: Sequence[str]) -> tuple[Attempt, ...]:
+    return tuple(map(attempt_of, texts))
+
+
+_COLUMNS = (
+    *(
+        "id",
+        "type",
+        "queue",
+        "status",
+        "attempts",
+        "max_retries",
+        "priority",
+        "run_at",
+        "deadline",
+        "created_at",
+    ),
+    *("started_at", "finished_at", "error", "progress", "payload", "result", "history"),
+)
+_READERS: dict[str, Reader] = {
+    **READERS,
+    "error": error_of,
+    "progress": progress_of,
+    "payload": _read_json,
+    "result": optional(_read_json),
+    "history": _history_of,
+}

@@ -33,12 +33,12 @@ from ..base import (
     ScheduleEntry,
     Schedules,
     Settlement,
-    Tally,
     Watch,
     WorkerInfo,
 )
 from ..limits import GateState, Limit, Limits
 from ..sql_rows import schedule_of, schedule_values
+from ..stored import status_of, tallies_of
 from .address import Address
 from .arrays import numbers, texts
 from .checking import remarks
@@ -174,7 +174,7 @@ class PostgresStore:
             raise
         if len(written) < len(jobs):
             return None
-        statuses = {id: JobStatus(status) for id, status in written}
+        statuses = {id: status_of(status) for id, status in written}
         receipts = (Receipt(job.id, statuses[job.id], True) for job in jobs)
         return [list(islice(receipts, len(batch))) for batch in batches]
 
@@ -290,7 +290,7 @@ class PostgresStore:
             return []
         is_work = JobStatus.QUEUED in becomes.values()
         (found,) = self._change(self._step(name, ids=list(ids)), is_work=is_work)
-        statuses = {id: JobStatus(status) for id, status in found.rows}
+        statuses = {id: status_of(status) for id, status in found.rows}
         answers = []
         for id in ids:
             status = statuses.get(id)
@@ -332,11 +332,7 @@ class PostgresStore:
         counted, paused, long = self._look(*steps)
         if long.rows[0][0]:
             self._fold()  # Why here: guests fold nothing, and every keeper of leases counts once a second
-        tallies = [
-            Tally(queue, type, JobStatus(status), count, total)
-            for queue, type, status, count, total in counted.rows
-        ]
-        return Counts(tallies, frozenset(queue for (queue,) in paused.rows))
+        return Counts(tallies_of(counted.rows), frozenset(queue for (queue,) in paused.rows))
 
     def ahead(self, id: str) -> int:
         ((count,),) = self._look(self._step("ahead", id=id))[0].rows
@@ -360,7 +356,7 @@ class PostgresStore:
         self._look()
         (found,) = self._fold(self._step("events", after=after, limit=limit))
         return [
-            JobEvent(number, id, type, queue, JobStatus(status), attempts)
+            JobEvent(number, id, type, queue, status_of(status), attempts)
             for number, id, type, queue, status, attempts in found.rows
         ]
 

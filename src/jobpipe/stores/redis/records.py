@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from ...errors import JobConflictError, QueueFullError
 from ...job import Attempt, Job, JobError, JobStatus, Progress, instant
@@ -18,6 +18,7 @@ from ..base import (
     Receipt,
     Settlement,
 )
+from ..stored import READERS, Reader, Stored, read_job, text
 
 
 class Record(Struct, frozen=True, array_like=True, gc=False):
@@ -71,6 +72,8 @@ class _Ended(Struct):
 _read_records = msgspec.msgpack.Decoder(list[Record]).decode
 _read_floats = msgspec.msgpack.Decoder(list[float]).decode
 _read_record = msgspec.msgpack.Decoder(Record).decode
+_read_raws = msgspec.msgpack.Decoder(list[Raw]).decode
+_read_any = msgspec.msgpack.Decoder().decode
 _read_error = msgspec.json.Decoder(JobError).decode
 _read_progress = msgspec.json.Decoder(Progress).decode
 _read_ended = msgspec.json.Decoder(_Ended).decode
@@ -165,8 +168,10 @@ def answer_of(values: Sequence[Any], batch: Sequence[NewJob], capacity: int) -> 
     return QueueFullError(queue, waiting=waiting, needed=needed, capacity=capacity)
 
 
-def claims_of(packed: bytes, delays: bytes, now: float) -> list[Claim]:
+def claims_of(packed: bytes, delays: bytes, pasts: bytes, now: float) -> list[Claim]:
     """Those of claim.lua."""
+    found = map(_stored_of, _read_raws(pasts))
+    problems = {stored.job.id: stored.problem for stored in found if stored.problem is not None}
     return [
         Claim(
             lease=Lease(record.id, record.attempts + record.is_ahead, record.worker, record.token),
@@ -183,25 +188,46 @@ def claims_of(packed: bytes, delays: bytes, now: float) -> list[Claim]:
             starts_in=starts_in,
             key=key_of(record.key),
             has_begun=not record.is_ahead,
+            problem=problems.get(record.id) if problems else None,
         )
-        for record, starts_in in zip(_read_records(packed), _read_floats(delays), strict=True)
+        for record, starts_in in zip(_claimed_of(packed), _read_floats(delays), strict=True)
+        if record is not None
     ]
+
+
+def _claimed_of(packed: bytes) -> list[Record | None]:
+    """None for one that cannot be read, which only somebody else can have put there: it is rescued, and fails so."""
+    try:
+        return _read_records(packed)  # type: ignore[return-value]
+    except msgspec.DecodeError:
+        return [_claimed_alone(raw) for raw in _read_raws(packed)]
+
+
+def _claimed_alone(raw: Raw) -> Record | None:
+    try:
+        return _read_record(raw)
+    except msgspec.DecodeError:
+        return None
 
 
 def jobs_of(packed: bytes) -> list[Job]:
     """Without payload, result and history."""
-    return [_job_of(record) for record in _read_records(packed)]
+    return [_stored_of(raw, _OF_PAGES).job for raw in _read_raws(packed)]
 
 
 def whole_job_of(packed: bytes) -> Job:
     """With all that there is."""
-    record = _read_record(packed)
-    return msgspec.structs.replace(
-        _job_of(record),
-        payload=_value_of(record.payload),
-        result=_value_of(record.result),
-        history=_history_of(record.history),
-    )
+    return _stored_of(packed).job
+
+
+def _stored_of(packed: bytes | Raw, names: Collection[str] | None = None) -> Stored:
+    """A record, whatever is in it; only of these names, if some are given."""
+    try:
+        record = _read_any(packed)
+        values = dict(zip(Record.__struct_fields__, record, strict=True))
+    except (msgspec.DecodeError, TypeError, ValueError):
+        values = dict.fromkeys(_READERS)
+    return read_job({name: values[name] for name in names or _READERS}, _READERS)
 
 
 def parcels_of(packed: bytes) -> list[Parcel]:
@@ -210,7 +236,6 @@ def parcels_of(packed: bytes) -> list[Parcel]:
 
 
 def _parcel_of(record: Record) -> Parcel:
-    job = _job_of(record)
     return Parcel(
         number=int(record.seq),
         job=NewJob(
@@ -222,7 +247,7 @@ def _parcel_of(record: Record) -> Parcel:
             priority=record.priority,
             delay=0.0,
             run_at=record.run_at,
-            deadline=job.deadline,
+            deadline=record.deadline or None,
             fingerprint=record.fingerprint,
             key=key_of(record.key),
         ),
@@ -230,28 +255,9 @@ def _parcel_of(record: Record) -> Parcel:
         runs=record.runs,
         created_at=record.created_at,
         started_at=record.started_at or None,
-        error=job.error,
-        progress=job.progress,
+        error=_error_of(record.error),
+        progress=_progress_of(record.progress),
         history=_history_of(record.history),
-    )
-
-
-def _job_of(record: Record) -> Job:
-    return Job(
-        id=record.id,
-        type=record.type,
-        queue=record.queue,
-        status=JobStatus(record.status),
-        attempts=record.attempts,
-        max_retries=record.max_retries,
-        priority=record.priority,
-        run_at=instant(record.run_at),
-        deadline=record.deadline or None,
-        error=_read_error(record.error) if isinstance(record.error, str) and record.error else None,
-        progress=_read_progress(record.progress) if record.progress else None,
-        created_at=instant(record.created_at),
-        started_at=instant(record.started_at) if record.started_at else None,
-        finished_at=instant(record.finished_at) if record.finished_at else None,
     )
 
 
@@ -259,20 +265,20 @@ def _bytes_of(stored: str | bool) -> bytes:
     return stored.encode() if isinstance(stored, str) else b""
 
 
-def _value_of(stored: str | bool) -> Any:
-    """The JSON value; None for what is no JSON, which only somebody else can have put there."""
-    try:
-        return _read_json(stored) if isinstance(stored, str) and stored else None
-    except msgspec.DecodeError:
-        return None
+def _error_of(stored: Any) -> JobError | None:
+    return _read_error(stored) if stored != "" else None
 
 
-def _history_of(stored: str | bool) -> tuple[Attempt, ...]:
-    lines = stored.split("\n") if isinstance(stored, str) and stored else []
-    try:
-        return tuple(_attempt_of(_read_ended(line)) for line in lines)
-    except msgspec.DecodeError:
-        return ()
+def _progress_of(stored: Any) -> Progress | None:
+    return _read_progress(stored) if stored != "" else None
+
+
+def _result_of(stored: Any) -> Any:
+    return _read_json(stored) if stored != "" else None
+
+
+def _history_of(stored: Any) -> tuple[Attempt, ...]:
+    return tuple(_attempt_of(_read_ended(line)) for line in text(stored).split("\n")) if stored != "" else ()
 
 
 def _attempt_of(ended: _Ended) -> Attempt:
@@ -283,3 +289,19 @@ def _attempt_of(ended: _Ended) -> Attempt:
         worker=ended.worker,
         error=ended.error,
     )
+
+
+def _unless_0(reader: Reader) -> Reader:
+    return lambda value: None if value == 0 else reader(value)
+
+
+_READERS: dict[str, Reader] = {
+    **READERS,
+    **{name: _unless_0(READERS[name]) for name in ("deadline", "started_at", "finished_at")},
+    "error": _error_of,
+    "progress": _progress_of,
+    "payload": _read_json,
+    "result": _result_of,
+    "history": _history_of,
+}
+_OF_PAGES = _READERS.keys() - {"payload", "result", "history"}

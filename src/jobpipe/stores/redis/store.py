@@ -31,11 +31,11 @@ from ..base import (
     ScheduleEntry,
     Schedules,
     Settlement,
-    Tally,
     Watch,
     WorkerInfo,
 )
 from ..limits import Limit, Limits
+from ..stored import tallies_of
 from .address import Address, address_of
 from .checking import refuse_unfit, remarks
 from .records import (
@@ -157,8 +157,8 @@ class RedisStore:
             bounds,
             False if begin is None else begin,
         )
-        packed, delays, now, due_in, has_more = self._run("claim", told, may_repeat=False)
-        claims = claims_of(packed, delays, float(now))
+        packed, delays, pasts, now, due_in, has_more = self._run("claim", told, may_repeat=False)
+        claims = claims_of(packed, delays, pasts, float(now))
         return Haul(claims, None if due_in is None else float(due_in), bool(has_more))
 
     def begin(self, leases: Sequence[Lease], started_at: Sequence[float]) -> list[LeaseState]:
@@ -228,10 +228,10 @@ class RedisStore:
     def counts(self) -> Counts:
         now, ever, paused = self._run("counts")
         count = {field: int(value) for field, value in zip(now[::2], now[1::2], strict=True)}
-        tallies = []
-        for field, total in zip(ever[::2], ever[1::2], strict=True):
-            queue, type, status = field.decode().split("/")
-            tallies.append(Tally(queue, type, JobStatus(status), count.get(field, 0), int(total)))
+        tallies = tallies_of(
+            (*field.decode().split("/"), count.get(field, 0), int(total))
+            for field, total in zip(ever[::2], ever[1::2], strict=True)
+        )
         return Counts(tallies, frozenset(queue.decode() for queue in paused))
 
     def ahead(self, id: str) -> int:

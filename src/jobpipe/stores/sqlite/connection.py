@@ -15,9 +15,8 @@ from pathlib import Path
 from ...errors import StoreAwayError, StoreError, StoreRefusedError
 from ...job import TRANSITIONS, JobStatus
 from ..forks import disown_after_fork, refuse_inherited
+from .file import StoreFile
 
-PATIENCE = 30.0
-"""Seconds to wait for a lock that another process has."""
 _OLDEST = (3, 38, 0)
 """The first with RETURNING and JSON built in."""
 
@@ -49,6 +48,7 @@ class Connections:
                 f"SQLite {sqlite3.sqlite_version} is too old: at least {'.'.join(map(str, _OLDEST))} is needed"
             )
         self.path = path
+        self.file = StoreFile(path)
         self._writing = threading.Lock()
         self._writer: sqlite3.Connection | None = None
         self._idle: list[sqlite3.Connection] = []
@@ -65,20 +65,16 @@ class Connections:
         if self._is_inherited:
             refuse_inherited(f"the store {self.path}")
         self._has_opened = True
+        self.file.look()
         with mapped_errors(self.path):
-            connection = sqlite3.connect(
-                self.path,
-                timeout=PATIENCE,
-                isolation_level=None,
-                check_same_thread=False,
-                cached_statements=256,
-            )
+            connection = self.file.connect()
             try:
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = FULL")
                 connection.execute("PRAGMA journal_size_limit = 67108864")
                 connection.execute("PRAGMA wal_autocheckpoint = 4000")
                 connection.execute("PRAGMA cache_size = -16384")
+                self.file.look()
             except BaseException:
                 connection.close()
                 raise
@@ -87,6 +83,7 @@ class Connections:
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Cursor]:
         """A cursor to read with; it sees what is committed."""
+        self.file.look()
         connection = self._idle.pop() if self._idle and not self._is_inherited else self.open()
         try:
             with mapped_errors(self.path):
@@ -111,18 +108,21 @@ class Connections:
             if self._writer is None:
                 self._writer = self._open_writer()
                 self._is_synced = True
+            self.file.look()
             with mapped_errors(self.path):
                 if synced is not self._is_synced:
                     self._writer.execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
                     self._is_synced = synced
                 with transaction(self._writer) as cursor:
                     yield cursor
+            self.file.look()  # Why again: what was committed to a file that is gone must not be acknowledged
 
     def _open_writer(self) -> sqlite3.Connection:
         connection = self.open()
         try:
             with mapped_errors(self.path):
                 connection.execute(_GUARD)
+            self.file.keep_wal()
         except BaseException:
             connection.close()
             raise
@@ -135,6 +135,7 @@ class Connections:
             return
         with self._writing:
             if self._writer is not None:
+                self.file.leave_wal()
                 self._writer.close()
                 self._writer = None
         while self._idle:

@@ -8,15 +8,16 @@ from contextlib import closing
 from pathlib import Path
 
 from ...errors import StoreRefusedError
-from .connection import PATIENCE, transaction
+from .connection import transaction
+from .file import StoreFile
 from .statements import migrations
 
 
-def refuse_newer(path: Path) -> None:
+def refuse_newer(file: StoreFile) -> None:
     """StoreRefusedError if the schema is newer than the program; the file is only read."""
     # Why a connection of its own: the store's own kind would turn the file to WAL.
-    with closing(sqlite3.connect(path, timeout=PATIENCE)) as connection:
-        _check_version(_version(connection), migrations()[-1][0], path)
+    with closing(file.connect()) as connection:
+        _check_version(_version(connection), migrations()[-1][0], file.path)
 
 
 def migrate(connection: sqlite3.Connection, path: Path) -> list[str]:

@@ -11,6 +11,7 @@ from msgspec import Raw, Struct
 from ...job import TRANSITIONS, Attempt, Job, JobError, JobStatus, Move, Progress, instant
 from ..base import Claim, Lease, NewJob, Parcel, Settlement
 from ..passage import Place
+from ..stored import READERS, Reader, Stored, optional, read_job
 
 
 class _Ended(Struct):
@@ -107,8 +108,10 @@ _Claimed = tuple[str, str, str, int, int, int, float | None, int, int, list[Raw]
 _read_claimed = msgspec.json.Decoder(list[_Claimed]).decode
 
 
-def claims_of(text: str, worker: str, token: str, now: float, places: Mapping[int, Place]) -> list[Claim]:
-    """The one value of claimed.sql; their places by seq."""
+def claims_of(
+    text: str, worker: str, token: str, now: float, places: Mapping[int, Place], problems: Mapping[int, str]
+) -> list[Claim]:
+    """The one value of claimed.sql; their places, and what is wrong with some, by seq."""
     return [
         Claim(
             lease=Lease(id, attempts, worker, token),
@@ -125,6 +128,7 @@ def claims_of(text: str, worker: str, token: str, now: float, places: Mapping[in
             starts_in=places[seq][1],
             key=key,
             has_begun=bool(has_begun),
+            problem=problems.get(seq),
         )
         for id, type, queue, attempts, max_retries, priority, deadline, run_at, created_at, payload, seq, key, has_begun in (
             _read_claimed(text)
@@ -134,43 +138,16 @@ def claims_of(text: str, worker: str, token: str, now: float, places: Mapping[in
 
 def job_of(row: Sequence[Any]) -> Job:
     """A row of page.sql, or of get.sql, which has three columns more."""
-    _, id, type, queue, status, attempts, max_retries, priority, run_at, deadline, created_at, *rest = row
-    started_at, finished_at, error, progress, *body = rest
-    payload, result, history = body or (None, None, None)
-    return Job(
-        id=id,
-        type=type,
-        queue=queue,
-        status=JobStatus(status),
-        payload=_value_of(payload),
-        result=_value_of(result),
-        attempts=attempts,
-        max_retries=max_retries,
-        priority=priority,
-        run_at=instant(run_at),
-        deadline=deadline,
-        error=None if error is None else _read_error(error),
-        progress=None if progress is None else _read_progress(progress),
-        created_at=instant(created_at),
-        started_at=None if started_at is None else instant(started_at),
-        finished_at=None if finished_at is None else instant(finished_at),
-        history=_history_of(history),
-    )
+    return stored_of(row).job
 
 
-def _value_of(stored: Any) -> Any:
-    """The JSON value; None for what is no JSON, which only somebody else can have put there."""
-    try:
-        return None if stored is None else _read_json(stored)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
+def stored_of(row: Sequence[Any]) -> Stored:
+    """The same, with what is wrong with it."""
+    return read_job(dict(zip(_COLUMNS, row[1:], strict=False)), _READERS)
 
 
 def _history_of(stored: Any) -> tuple[Attempt, ...]:
-    try:
-        return () if stored is None else tuple(map(_attempt_of, _read_history(stored)))
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return ()
+    return tuple(map(_attempt_of, _read_history(stored)))
 
 
 def _ended_of(attempt: Attempt) -> _Ended:
@@ -191,3 +168,28 @@ def _attempt_of(ended: _Ended) -> Attempt:
         worker=ended.worker,
         error=ended.error,
     )
+
+
+_COLUMNS = (
+    *(
+        "id",
+        "type",
+        "queue",
+        "status",
+        "attempts",
+        "max_retries",
+        "priority",
+        "run_at",
+        "deadline",
+        "created_at",
+    ),
+    *("started_at", "finished_at", "error", "progress", "payload", "result", "history"),
+)
+_READERS: dict[str, Reader] = {
+    **READERS,
+    "error": optional(_read_error),
+    "progress": optional(_read_progress),
+    "payload": _read_json,
+    "result": optional(_read_json),
+    "history": _history_of,
+}

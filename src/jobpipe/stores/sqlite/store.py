@@ -48,17 +48,17 @@ from ..base import (
     ScheduleEntry,
     Schedules,
     Settlement,
-    Tally,
     Watch,
     WorkerInfo,
 )
 from ..limits import GateState, Limit, Limits
+from ..stored import status_of, tallies_of
 from . import ticking
 from .choosing import Choice
 from .connection import Connections, begins_by_itself, mapped_errors, plain_cursor
 from .inserting import Answer, Ticket, insert_all, insert_one
 from .migrate import migrate, refuse_newer
-from .rows import adopted_row, claims_of, job_of, parcel_of, settled_row, text_of
+from .rows import adopted_row, claims_of, job_of, parcel_of, settled_row, stored_of, text_of
 from .statements import sql
 from .watch import SqliteWatch
 
@@ -103,8 +103,9 @@ class SqliteStore:
     # Being there
 
     def migrate(self) -> list[str]:
+        self._connections.file.create()
         with mapped_errors(self.path):
-            refuse_newer(self.path)
+            refuse_newer(self._connections.file)
         connection = self._connections.open()
         try:
             with mapped_errors(self.path):
@@ -195,6 +196,7 @@ class SqliteStore:
             raise BadInputError(
                 "connection", f"must be a sqlite3.Connection for this store, got {connection!r}"
             )
+        self._connections.file.look()
         with mapped_errors(self.path), plain_cursor(connection) as cursor:
             self._check_own(cursor)
             if begins_by_itself(connection):
@@ -240,6 +242,9 @@ class SqliteStore:
                 due_in = self._due_in(cursor, names, choice.passage.due_in)
                 return Haul([], due_in, has_more=choice.passage.is_cut)
             token = secrets.token_hex(8)
+            seqs = text_of(list(choice.taken))
+            odd = ((row[0], stored_of(row)) for row in cursor.execute(sql("odd"), (seqs,)).fetchall())
+            problems = {seq: stored.problem for seq, stored in odd if stored.problem is not None}
             values = {
                 "now": now,
                 "worker": worker,
@@ -248,8 +253,8 @@ class SqliteStore:
                 "jobs": text_of(choice.claims()),
             }
             self._changes += cursor.execute(sql("claim"), values).rowcount
-            (text,) = cursor.execute(sql("claimed"), {"seqs": text_of(list(choice.taken))}).fetchone()
-            claims = claims_of(text, worker, token, now, choice.taken)
+            (text,) = cursor.execute(sql("claimed"), {"seqs": seqs}).fetchone()
+            claims = claims_of(text, worker, token, now, choice.taken, problems)
             reach("claim-inside")
             due_in = self._due_in(cursor, names, choice.passage.due_in)
             return Haul(claims, due_in, has_more=len(claims) == limit or due_in == 0 or choice.passage.is_cut)
@@ -360,10 +365,9 @@ class SqliteStore:
             found: list[JobStatus | None] = []
             for id in ids:
                 row = cursor.execute(sql("status"), (id,)).fetchone()
-                status = None if row is None else JobStatus(row[0])
-                found.append(status)
-                if status in statement:
-                    cursor.execute(statement[status], {"id": id, "now": now})
+                found.append(None if row is None else status_of(row[0]))
+                if row is not None and row[0] in statement:
+                    cursor.execute(statement[row[0]], {"id": id, "now": now})
             self._changes += len(ids)
             return found
 
@@ -400,10 +404,7 @@ class SqliteStore:
 
     def counts(self) -> Counts:
         with self._reading() as cursor:
-            tallies = [
-                Tally(queue, type, JobStatus(status), count, total)
-                for queue, type, status, count, total in cursor.execute(sql("tallies"))
-            ]
+            tallies = tallies_of(cursor.execute(sql("tallies")))
             return Counts(tallies, frozenset(queue for (queue,) in cursor.execute(sql("paused"))))
 
     def ahead(self, id: str) -> int:
@@ -435,7 +436,7 @@ class SqliteStore:
     def events(self, after: int, limit: int) -> list[JobEvent]:
         with self._reading() as cursor:
             return [
-                JobEvent(number, id, type, queue, JobStatus(status), attempts)
+                JobEvent(number, id, type, queue, status_of(status), attempts)
                 for number, id, type, queue, status, attempts in cursor.execute(sql("events"), (after, limit))
             ]
 

@@ -27,17 +27,21 @@ WITH RECURSIVE lanes AS (
     WHERE until IS NULL
     ORDER BY priority DESC, run_at, seq LIMIT %(look)s
 ), chosen AS MATERIALIZED (
-    SELECT jobs.ctid AS place, heads.priority, heads.run_at, heads.seq, is_suspect
+    SELECT jobs.ctid AS place, heads.priority, heads.run_at, heads.seq, is_suspect, CASE
+        WHEN error IS NULL AND progress IS NULL AND result IS NULL AND started_at IS NULL AND finished_at IS NULL
+            AND history = '{}' THEN NULL
+        ELSE ARRAY[error::text, progress::text, result::text, started_at::text, finished_at::text] || history
+    END AS past
     FROM heads JOIN jobpipe.jobs ON jobs.ctid = heads.place
     WHERE jobs.status = 'queued' AND jobs.lease_until IS NULL
     ORDER BY heads.priority DESC, heads.run_at, heads.seq LIMIT %(limit)s
     FOR UPDATE OF jobs SKIP LOCKED
 ), ranked AS (
-    SELECT place, is_suspect, row_number() OVER (ORDER BY priority DESC, run_at, seq) AS rank FROM chosen
+    SELECT place, is_suspect, past, row_number() OVER (ORDER BY priority DESC, run_at, seq) AS rank FROM chosen
 ), taken AS (
     -- After the first that begin it ends before a suspect: none is claimed ahead.
     SELECT
-        place, %(begin)s::integer IS NULL OR rank <= %(begin)s::integer AS begins,
+        place, past, %(begin)s::integer IS NULL OR rank <= %(begin)s::integer AS begins,
         count(*) FILTER (WHERE is_suspect AND rank > %(begin)s::integer) OVER (ORDER BY rank) AS suspects
     FROM ranked
 ), claimed AS (
@@ -51,13 +55,13 @@ WITH RECURSIVE lanes AS (
     RETURNING
         -priority AS rank, run_at, jobs.seq, id, type, queue, attempts + (NOT begins)::integer AS attempts,
         max_retries, deadline, created_at, jobpipe.now(%(now)s) AS started_at, payload::text AS payload, key,
-        0.0::float8 AS starts_in, begins
+        0.0::float8 AS starts_in, begins, past
 ), facts AS (
     SELECT
         (SELECT count(*) FROM heads) AS looked,
         (SELECT count(*) FROM chosen) AS locked,
         least(
-            (SELECT min(run_at) FROM jobpipe.jobs WHERE status = 'scheduled'), (SELECT min(until) FROM open_lanes)
+            (SELECT min(run_at) FROM jobpipe.jobs WHERE status = 'scheduled' AND run_at < 'infinity'), (SELECT min(until) FROM open_lanes)
         ) - jobpipe.now(%(now)s) AS due_in,
         (
             SELECT min(greatest(first.opens_at, cooling.until))

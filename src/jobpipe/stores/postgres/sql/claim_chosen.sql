@@ -1,14 +1,18 @@
 -- Those that a choice found, as far as nobody else has taken them meanwhile. Why the time of now, not that of the choice:
 -- a slow network must shorten no lease, and what became ready during the choice did not begin before it.
 WITH chosen AS MATERIALIZED (
-    SELECT jobs.seq, told.gate, told.starts_in, told.place
+    SELECT jobs.seq, told.gate, told.starts_in, told.place, CASE
+        WHEN error IS NULL AND progress IS NULL AND result IS NULL AND started_at IS NULL AND finished_at IS NULL
+            AND history = '{}' THEN NULL
+        ELSE ARRAY[error::text, progress::text, result::text, started_at::text, finished_at::text] || history
+    END AS past
     FROM unnest(%(seqs)s::bigint[], %(gates)s::text[], %(starts_in)s::float8[]) WITH ORDINALITY
         AS told (seq, gate, starts_in, place)
     JOIN jobpipe.jobs USING (seq)
     WHERE jobs.status = 'queued' AND jobs.lease_until IS NULL
     FOR UPDATE OF jobs SKIP LOCKED
 ), ranked AS (
-    SELECT seq, gate, starts_in, %(begin)s::integer IS NULL
+    SELECT seq, gate, starts_in, past, %(begin)s::integer IS NULL
         OR row_number() OVER (ORDER BY place) <= %(begin)s::integer AS begins
     FROM chosen
 ), claimed AS (
@@ -22,7 +26,7 @@ WITH chosen AS MATERIALIZED (
     RETURNING
         -priority AS rank, run_at, jobs.seq, id, type, queue, attempts + (NOT begins)::integer AS attempts,
         max_retries, deadline, created_at, now + ranked.starts_in AS started_at, payload::text AS payload, key,
-        ranked.starts_in, begins
+        ranked.starts_in, begins, past
 ), facts AS (
     SELECT
         set_config('synchronous_commit', 'off', true),

@@ -7,6 +7,7 @@ come_due()
 local worker, token, types, limit, lease, limits, most_begun = unpack(told)
 local MOST_BYTES = 16 * 2 ^ 20 -- a reply should not be much longer
 local claimed, delays = {}, {} -- jobs, and the seconds after which each may start
+local pasts = {} -- packed: those with more than a first run needs, as they were before
 local gates = {} -- name -> gate: those that a job has come to
 local closed = {} -- types with a limit of their own that was reached
 local closing = {} -- type -> arguments of ZADD: when gates before which jobs were parked open
@@ -45,7 +46,16 @@ local function enter_gate(job, bound)
   end
 end
 
+-- Is it a first run, with times of which dates can be made?
+local function is_plain(job)
+  return not odd[job[SEQ]] and job[ERROR] == '' and job[HISTORY] == '' and job[RESULT] == '' and job[PROGRESS] == ''
+    and math.min(job[RUN_AT], job[CREATED_AT]) > -6e10 and math.max(job[RUN_AT], job[CREATED_AT]) < 2e11 and job[DEADLINE] >= 0
+end
+
 local function claim(job, starts_in, gate)
+  if not is_plain(job) then
+    pasts[#pasts + 1] = packed_whole(odd[job[SEQ]] or job, PAYLOAD, HISTORY)
+  end
   job[WORKER], job[TOKEN] = worker, token
   if not most_begun or #claimed < most_begun then
     begin(job, now + starts_in)
@@ -72,7 +82,7 @@ local function claim_from(cursors)
   while heap[1] and #claimed < limit and passed_over < MOST_PASSED_OVER and size < MOST_BYTES do
     local cursor = heap[1]
     local job, bound = jobs[cursor.seq], limits[cursor.type]
-    if not job then
+    if not job or job[STATUS] ~= 'queued' or job[TYPE] ~= cursor.type then
       drop(cursor.key, cursor.seq) -- only somebody else can have put it there
     elseif job[IS_SUSPECT] == 1 and most_begun and #claimed >= most_begun then
       is_cut = true
@@ -152,6 +162,6 @@ end
 local upcoming = redis.call('ZRANGE', DUE, 0, 0, 'WITHSCORES')
 if upcoming[2] then wait(math.max(upcoming[2] - now, 0)) end
 return {
-  packed_list(packed), cmsgpack.pack(delays), string.format('%.17g', now),
+  packed_list(packed), cmsgpack.pack(delays), packed_list(pasts), string.format('%.17g', now),
   due_in and string.format('%.17g', due_in) or false, has_more and 1 or 0,
 }

@@ -122,7 +122,8 @@ local function come_due()
   if #seqs > 0 then
     load(seqs)
     for _, seq in ipairs(seqs) do
-      if jobs[seq] then shift(jobs[seq], 'come due') else drop(DUE, seq) end
+      local job = jobs[seq]
+      if job and job[STATUS] == 'scheduled' then shift(job, 'come due') else drop(DUE, seq) end
     end
     flush()
   end

@@ -26,7 +26,7 @@ load(seqs)
 
 local found, last = {}, nil
 for _, seq in ipairs(seqs) do
-  local job = jobs[seq]
+  local job = odd[seq] or jobs[seq]
   if job and (not type or job[TYPE] == type) and (not queue or job[QUEUE] == queue) then
     if #found == limit then return { packed_list(found), last } end
     found[#found + 1] = packed_whole(job, ERROR, ERROR)

@@ -20,6 +20,7 @@ local AT_ONCE = 1000 -- arguments of one command: Lua's stack has an end
 local LONG = 512 -- bytes: a longer text does not stand in the record, but by itself
 
 local jobs = {} -- seq -> record: all that were read or made
+local odd = {} -- seq -> record as it was read, with values that no script writes; in `jobs` it has others for them
 local changed, is_changed = {}, {} -- seqs of the records to be written
 local fresh = {} -- id, seq, id, seq, ...: of new jobs
 local adds, drops = {}, {} -- key of a sorted set -> arguments of ZADD, of ZREM
@@ -48,8 +49,46 @@ local function fetch(key, fields)
   return found
 end
 
+local NUMBERS = {
+  ATTEMPTS, RUNS, MAX_RETRIES, PRIORITY, RUN_AT, DEADLINE, CREATED_AT, STARTED_AT, FINISHED_AT, IS_CANCELLING,
+  IS_AHEAD, IS_SUSPECT,
+}
+local WORDS = { WORKER, TOKEN, FINGERPRINT, KEY, GATE, PROGRESS }
+
+local function is_number(value)
+  return type(value) == 'number' and value > -math.huge and value < math.huge
+end
+
+-- Has the record only values as scripts write them? A text that is too long to stand in it is true.
+local function is_sound(job)
+  for n = 1, #NUMBERS do
+    if not is_number(job[NUMBERS[n]]) then return false end
+  end
+  for n = 1, #WORDS do
+    if type(job[WORDS[n]]) ~= 'string' then return false end
+  end
+  for field = PAYLOAD, HISTORY do
+    if job[field] ~= true and type(job[field]) ~= 'string' then return false end
+  end
+  return true
+end
+
+-- Values with which no script fails, so that the job can be claimed and settled as failed.
+local function mend(job)
+  for _, field in ipairs(NUMBERS) do
+    if not is_number(job[field]) then job[field] = 0 end
+  end
+  for _, field in ipairs(WORDS) do
+    if type(job[field]) ~= 'string' then job[field] = '' end
+  end
+  for field = PAYLOAD, HISTORY do
+    if job[field] ~= true and type(job[field]) ~= 'string' then job[field] = '' end
+  end
+  return job
+end
+
 -- Read the records that are not there yet. One that cannot be read, which only somebody else can have put
--- there, counts as none.
+-- there, counts as none; so does one whose status is none, but it is shown.
 local function load(seqs)
   local missing = {}
   for _, seq in ipairs(seqs) do
@@ -61,7 +100,13 @@ local function load(seqs)
       if is_read and type(job) == 'table' and job[SEQ] == missing[n] then
         -- Records of the first schema end before these.
         job[IS_AHEAD], job[IS_SUSPECT] = job[IS_AHEAD] or 0, job[IS_SUSPECT] or 0
-        jobs[missing[n]] = job
+        if not NEXT[job[STATUS] or ''] or type(job[ID]) ~= 'string' then
+          odd[missing[n]] = job
+        elseif is_sound(job) then
+          jobs[missing[n]] = job
+        else
+          odd[missing[n]], jobs[missing[n]] = job, mend(cmsgpack.unpack(packed))
+        end
       end
     end
   end

@@ -36,7 +36,7 @@ local rescued = {}
 for _, each in ipairs(lost) do
   local seq, _, key = unpack(each)
   local job = jobs[seq]
-  if not job then
+  if not job or (key == LEASES and job[STATUS] ~= 'running') then
     drop(key, seq)
   elseif key == AHEAD and not is_ahead(job) then
     clear_up(job)

@@ -1,0 +1,124 @@
+"""StoreFile: the file under a store. It is made for its owner alone, and looked at with every call, as SQLite does not.
+
+A file that was deleted, moved or replaced is still there for the processes that have it open: SQLite goes on writing, and what
+was acknowledged is lost with the last of them. So what the path leads to is compared with what was opened.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from contextlib import closing
+from pathlib import Path
+
+from ...errors import StoreAwayError
+
+PATIENCE = 30.0
+"""Seconds to wait for a lock that another process has."""
+_OWNER_ONLY = 0o600
+
+_Id = tuple[int, int]
+"""Device and inode."""
+
+
+class StoreFile:
+    """What this handle knows of its file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._wal_path = path
+        """Where the write-ahead log is, once it is known."""
+        self._id: _Id | None = None
+        """That of the file when it was first looked at."""
+        self._wal_id: _Id | None = None
+        """Known only while the connection that writes is open: until it is closed, SQLite leaves the file where it is."""
+        self._size = 0
+        """The largest that was seen, since it last became smaller for a good reason."""
+        self._cut_size: int | None = None
+        """A size at which something is missing in it."""
+        self._looking_closer = threading.Lock()
+
+    def create(self) -> None:
+        """Make an empty one if there never was one. SQLite makes those beside it with the mode of this one."""
+        if self._id is not None:
+            return
+        try:
+            # Why never one that is there: to close it again would drop the locks that this process has on it.
+            path = os.path.realpath(self.path)
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, _OWNER_ONLY))
+        except FileExistsError:
+            pass
+        except OSError as error:
+            raise StoreAwayError(f"the store's file {self.path} cannot be made: {error.strerror}") from None
+
+    def connect(self) -> sqlite3.Connection:
+        """A connection to the file that is there; it makes none."""
+        return sqlite3.connect(
+            f"{self.path.as_uri()}?mode=rw",
+            uri=True,
+            timeout=PATIENCE,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+        )
+
+    def look(self) -> None:
+        """StoreAwayError unless it is still the file that was opened, as a whole."""
+        found = self._stat(self.path)
+        id = (found.st_dev, found.st_ino)
+        if self._id is None:
+            self._id = id
+        elif self._id != id:
+            raise self._away(self.path, "was replaced by another file")
+        if found.st_size < self._size:
+            self._look_closer(found.st_size)
+        else:
+            self._size = found.st_size
+        if self._wal_id is not None:
+            wal = self._stat(self._wal_path)
+            if self._wal_id != (wal.st_dev, wal.st_ino):
+                raise self._away(self._wal_path, "was replaced by another file")
+
+    def keep_wal(self) -> None:
+        """The connection that writes is open: from now on the file beside it stays the same."""
+        self._wal_path = Path(f"{os.path.realpath(self.path)}-wal")  # Why: SQLite follows links
+        wal = self._stat(self._wal_path)
+        self._wal_id = (wal.st_dev, wal.st_ino)
+
+    def leave_wal(self) -> None:
+        """It is closed."""
+        self._wal_id = None
+
+    def _stat(self, path: Path) -> os.stat_result:
+        try:
+            return os.stat(path)
+        except FileNotFoundError:
+            if self._id is None:
+                raise StoreAwayError(f"there is no file {path}: `jobpipe migrate` makes one") from None
+            raise self._away(path, "was deleted or moved away") from None
+        except OSError as error:
+            raise self._away(path, f"cannot be looked at: {error.strerror}") from None
+
+    def _look_closer(self, size: int) -> None:
+        """It has become smaller: VACUUM does that, and so does who cuts it off."""
+        with self._looking_closer:
+            if size == self._cut_size or not self._is_whole(size):
+                self._cut_size = size
+                raise self._away(self.path, f"was truncated to {size:,} bytes")
+            self._size = size
+
+    def _is_whole(self, size: int) -> bool:
+        if not size:  # Why not asked: SQLite deletes the file beside an empty one, with all that is in it
+            return False
+        try:
+            with closing(self.connect()) as connection:
+                return bool(connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",))
+        except sqlite3.DatabaseError:
+            return False
+
+    def _away(self, path: Path, what: str) -> StoreAwayError:
+        return StoreAwayError(
+            f"the store's file {path} {what} while this process had it open; nothing more is accepted, and what "
+            "was not acknowledged may be lost: put it back, or restart to go on with what is there then"
+        )

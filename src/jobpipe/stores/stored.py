@@ -1,0 +1,129 @@
+"""What a store holds of a job, read with care: somebody else may have put values there that no call lets in.
+
+One verdict for all stores: a job of which a value cannot be read is shown as failed, with an error that says which, and
+whoever claims it is told the same, and does not run it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from math import isfinite
+from typing import Any, NamedTuple
+
+from ..job import Job, JobError, JobStatus, instant
+from .base import Tally
+
+Reader = Callable[[Any], Any]
+"""Makes of a stored value that of the job; raises what it likes if that cannot be."""
+
+BROKEN = "BrokenJob"
+"""The type of the error that such a job is shown with."""
+_SHOWN = 40
+_HIDDEN = frozenset({"payload", "result", "error", "progress", "history"})
+"""May hold what is nobody's business."""
+
+
+class Stored(NamedTuple):
+    """A job, and what is wrong with it, if anything."""
+
+    job: Job
+    problem: str | None
+
+
+def read_job(values: Mapping[str, Any], readers: Mapping[str, Reader]) -> Stored:
+    """Read each value by the reader of its name."""
+    found, problem = read_values(values, readers)
+    if problem is None:
+        return Stored(Job(**found), None)
+    found |= {"status": JobStatus.FAILED, "error": JobError(type=BROKEN, message=problem)}
+    return Stored(Job(**_STAND_INS | found), problem)
+
+
+def read_values(
+    values: Mapping[str, Any], readers: Mapping[str, Reader]
+) -> tuple[dict[str, Any], str | None]:
+    """Those that can be read, and what is wrong with the others."""
+    found: dict[str, Any] = {}
+    wrong: list[str] = []
+    for name, value in values.items():
+        try:
+            found[name] = readers[name](value)
+        except Exception:
+            wrong.append(name if name in _HIDDEN else f"{name} {_shown(value)}")
+    if not wrong:
+        return found, None
+    return found, f"its stored {', '.join(wrong)} cannot be read: no call of jobpipe wrote that"
+
+
+def text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def whole(value: Any) -> int:
+    if type(value) is not int:
+        raise TypeError
+    return value
+
+
+def number(value: Any) -> float:
+    if type(value) not in (int, float) or not isfinite(value):
+        raise ValueError
+    return float(value)
+
+
+def duration(value: Any) -> float:
+    if number(value) < 0:
+        raise ValueError
+    return float(value)
+
+
+def optional(reader: Reader) -> Reader:
+    """The same, where there may be nothing."""
+    return lambda value: None if value is None else reader(value)
+
+
+def _instant(value: Any) -> Any:
+    return instant(number(value))
+
+
+def _shown(value: Any) -> str:
+    words = repr(value)
+    return words if len(words) <= _SHOWN else f"{words[:_SHOWN]}…"
+
+
+READERS: Mapping[str, Reader] = {
+    **dict.fromkeys(("id", "type", "queue"), text),
+    "status": JobStatus,
+    **dict.fromkeys(("attempts", "max_retries", "priority"), whole),
+    **dict.fromkeys(("run_at", "created_at"), _instant),
+    **dict.fromkeys(("started_at", "finished_at"), optional(_instant)),
+    "deadline": optional(duration),
+}
+"""Those that are the same in all stores."""
+_STAND_INS: dict[str, Any] = {
+    **dict.fromkeys(("id", "type", "queue"), "?"),
+    "run_at": instant(0.0),
+    "created_at": instant(0.0),
+}
+
+
+def status_of(stored: Any) -> JobStatus:
+    """The status; failed for one that is none."""
+    try:
+        return JobStatus(stored)
+    except ValueError:
+        return JobStatus.FAILED
+
+
+def tallies_of(rows: Iterable[tuple[str, str, Any, int, int]]) -> list[Tally]:
+    """Tallies by queue, type and status; those of a status that is none are among the failed."""
+    found: dict[tuple[str, str, JobStatus], Tally] = {}
+    for queue, type, stored, count, total in rows:
+        name = (queue, type, status_of(stored))
+        known = found.get(name)
+        found[name] = Tally(
+            *name, count + (known.count if known else 0), total + (known.total if known else 0)
+        )
+    return list(found.values())
