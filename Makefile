@@ -39,7 +39,7 @@ build: $(VENV)/.ready ## Make wheel and sdist in dist/, try the wheel in an empt
 WORKERS_OF_TESTS = $(shell echo $$(( $$(nproc 2>/dev/null || echo 4) * 3 / 2 )))
 
 test: $(VENV)/.ready ## Run the tests (ARGS="-k name" to choose)
-	$(BIN)/python -m pytest -n $(WORKERS_OF_TESTS) $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS_OF_TESTS) --dist worksteal $(ARGS)
 
 faults: $(VENV)/.ready ## Kill, freeze and cut off the real program, each fault on every store
 	ALL_STORES=1 $(BIN)/python -m pytest -n $(WORKERS_OF_TESTS) tests/faults $(ARGS)

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .jobpipe.processes import Program
+from .starting import shell_command
 
 _SERVE = re.compile(r"^(?:\w+=\S* )*jobpipe serve\b[^|]*$")
 _FILE = re.compile(r"# (?P<name>\w*\.\w+)\n")
@@ -73,8 +74,9 @@ class Terminal:
         if _SERVE.match(text):
             self._serve(text)
             return
-        python = shlex.quote(sys.executable)
-        names = f'jobpipe() {{ {python} -m jobpipe "$@"; }}\npython() {{ {python} "$@"; }}\n'
+        names = (
+            f'jobpipe() {{ {shell_command()} "$@"; }}\npython() {{ {shlex.quote(sys.executable)} "$@"; }}\n'
+        )
         ended = subprocess.run(
             ["bash", "-c", names + text.replace("localhost:8080", self._address)],
             cwd=self._folder,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import pwd
 import secrets
@@ -31,6 +32,14 @@ _SETTINGS = {
 }
 """For speed: what is written is not waited for to be on disk. A killed server still loses nothing."""
 
+_MADE: dict[int, Path] = {}
+"""What initdb has made for each version, to be copied for the next server: that takes a tenth of the time."""
+
+
+def _copy(data: Path, to: Path) -> Path:
+    subprocess.run(["cp", "-a", str(data), str(to)], check=True)
+    return to
+
 
 class PostgresServer:
     """A server of one's own, in a folder of its own, reached through a socket there."""
@@ -46,9 +55,14 @@ class PostgresServer:
             who = pwd.getpwnam(_USER)
             os.chown(self.folder, who.pw_uid, who.pw_gid)
         self._data = self.folder / "data"
-        self._call(
-            "initdb", "--no-sync", "--auth=trust", "--encoding=utf8", "--locale=C", "-U", "postgres", "-D"
-        )
+        if version in _MADE:
+            _copy(_MADE[version], self._data)
+        else:
+            options = ("--no-sync", "--auth=trust", "--encoding=utf8", "--locale=C", "-U", "postgres")
+            self._call("initdb", *options, "-D")
+            kept = Path(tempfile.mkdtemp(prefix="jobpipe-initdb-"))
+            atexit.register(shutil.rmtree, kept)
+            _MADE[version] = _copy(self._data, kept / "data")
         with (self._data / "postgresql.conf").open("a") as file:
             chosen = {**_SETTINGS, "unix_socket_directories": str(self.folder), **(settings or {})}
             file.writelines(f"{name} = '{value}'\n" for name, value in chosen.items())

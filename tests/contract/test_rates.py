@@ -97,9 +97,10 @@ def test_in_real_time_the_rate_is_not_exceeded_and_work_flows(driver: Driver) ->
     """On the machine's own clock. How near to the rate it comes on a quiet machine, `make bench` measures."""
     starts: list[float] = []
     queue = driver.queue(workers=4, rate=Rate(100, burst=1), clock=SystemClock())
+    began_at = time.monotonic()  # not the first start: a busy machine may be late with that one alone
     queue.send(*[driver.envelope(lambda ctx, envelope: starts.append(time.monotonic())) for _ in range(30)])
     assert queue.join(LIMIT)
-    assert max(starts) - min(starts) >= 29 / 100 * 0.98
+    assert max(starts) - began_at >= 29 / 100 * 0.98
 
 
 @pytest.mark.parametrize("late", [0, 0.001, 0.0049])

@@ -24,6 +24,8 @@ from jobpipe import Job
 from jobpipe.stores import open_store
 from jobpipe.stores.base import Filter, Store
 
+from ..starting import popen
+
 T = TypeVar("T")
 
 LIMIT = 40.0
@@ -95,7 +97,7 @@ class Program:
         self.arguments = list(arguments)
         self.log = log
         with log.open("wb") as output:
-            self.process = subprocess.Popen(
+            self.process = popen(
                 self.arguments,
                 stdin=subprocess.DEVNULL,
                 stdout=output,

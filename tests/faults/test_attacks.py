@@ -18,6 +18,8 @@ from .programs import Program, Start, memory
 MEGABYTE = 1024 * 1024
 JSON = {"Content-Type": "application/json"}
 
+pytestmark = pytest.mark.real  # with the memory of one process
+
 
 def send_raw(service: Program, head: str, body: Iterator[bytes]) -> tuple[int, int]:
     """Send for as long as the server takes it; the status that it answered, and how many bytes it took."""

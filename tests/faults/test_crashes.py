@@ -19,6 +19,8 @@ from .programs import Start, eventually, is_one_outcome, jobpipe
 
 LEASE = "0.5"
 
+pytestmark = pytest.mark.real
+
 
 @pytest.mark.parametrize("is_group", [False, True], ids=["the supervisor", "all processes"])
 def test_jobs_that_were_accepted_before_a_crash_run_once_after_it(durable: Start, is_group: bool) -> None:

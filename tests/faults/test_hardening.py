@@ -393,6 +393,7 @@ async def mail(mail: Mail):
 """
 
 
+@pytest.mark.real  # with the command line of a process
 def test_secrets_are_nowhere_to_be_seen(start: Start) -> None:
     """Fault 36: not in logs, lists, numbers, descriptions, errors, or the command lines of processes."""
     (start.folder / "typed.py").write_text(TYPED_APP)

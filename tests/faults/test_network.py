@@ -22,7 +22,7 @@ from .programs import APP, Program, Start, eventually, is_one_outcome
 
 POLL = 1.0
 """Seconds after which a worker looks for jobs, whatever it has heard."""
-BUSY = 2.0
+BUSY = 10.0
 """Seconds that a busy machine may be late."""
 
 SKEWED = """

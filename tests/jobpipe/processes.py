@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from queue import Empty, Queue
 
+from ..starting import popen
+
 _PATIENCE = 30.0
 
 
@@ -21,7 +23,7 @@ class Program:
 
     def __init__(self, arguments: list[str], folder: Path, env: Mapping[str, str] | None = None) -> None:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("JOBPIPE_")}
-        self.process = subprocess.Popen(
+        self.process = popen(
             [sys.executable, *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -51,6 +51,8 @@ async def block():
 
 Start = Callable[..., Program]
 
+pytestmark = pytest.mark.real
+
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -319,7 +321,7 @@ def test_a_taken_port_is_waited_for_a_moment_and_then_refused() -> None:
         began = time.monotonic()
         with pytest.raises(JobpipeError, match="is taken by another program"):
             listen("127.0.0.1", other.getsockname()[1])
-        assert 0.9 < time.monotonic() - began < 5
+        assert 0.9 < time.monotonic() - began < 20
 
 
 # Whole processes

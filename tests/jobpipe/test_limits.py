@@ -84,14 +84,16 @@ def test_starts_are_evenly_paced(pipe: Jobpipe) -> None:
         told = sorted(job.started_at.timestamp() for job in jobs if job.started_at)
         assert min(later - earlier for earlier, later in pairwise(told)) > 0.0399
 
+    began_at = time.monotonic()  # not the first start: a busy machine may be late with that one alone
     run(scenario())
     assert len(starts) == 8
-    assert starts[-1] - starts[0] > 7 * 0.04 - 0.02
+    assert starts[-1] - began_at > 7 * 0.04 - 0.02
 
 
 def test_jobs_do_not_bunch_up_behind_places_that_are_busy(pipe: Jobpipe) -> None:
     """They are claimed when there is a place for them, and not while the places are taken."""
     starts: list[float] = []
+    opened_at: list[float] = []
     gate = Gate()
 
     @pipe.job("paced", rate="20/s")
@@ -111,12 +113,13 @@ def test_jobs_do_not_bunch_up_behind_places_that_are_busy(pipe: Jobpipe) -> None
             await asyncio.sleep(0.05)  # by now it is not a short one
             receipts = [await paced.enqueue() for _ in range(6)]
             await asyncio.sleep(0.3)
+            opened_at.append(time.monotonic())
             gate.go.set()
             for receipt in receipts:
                 await finished(pipe, receipt.id)
 
     run(scenario())
-    assert starts[-1] - starts[0] > 5 * 0.05 - 0.02
+    assert starts[-1] - opened_at[0] > 5 * 0.05 - 0.02
 
 
 def test_burst_starts_at_once(pipe: Jobpipe) -> None:

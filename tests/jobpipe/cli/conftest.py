@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 
 from jobpipe.cli.main import app
 
+from ... import starting
 from ..processes import Program, program
 
 Start = Callable[..., Program]
@@ -79,15 +80,8 @@ def call_json(*arguments: str, code: int = 0, input: str | None = None) -> Any:
 
 def call_process(*arguments: str, env: dict[str, str] | None = None, **options: Any) -> Called:
     """The command as a process, when it has ended."""
-    return subprocess.run(
-        [sys.executable, "-m", "jobpipe", *arguments],
-        env={**os.environ, **(env or {})},
-        capture_output=True,
-        text=True,
-        timeout=_PATIENCE,
-        check=False,
-        **options,
-    )
+    line = [sys.executable, "-m", "jobpipe", *arguments]
+    return starting.run(line, env={**os.environ, **(env or {})}, timeout=_PATIENCE, **options)
 
 
 class Terminal:
@@ -96,7 +90,7 @@ class Terminal:
     def __init__(self, command: list[str]) -> None:
         self._ours, theirs = pty.openpty()
         try:
-            self.process = subprocess.Popen(
+            self.process = starting.popen(
                 command,
                 stdin=theirs,
                 stdout=subprocess.PIPE,

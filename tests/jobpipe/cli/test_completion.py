@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from jobpipe.cli.bash import whole
 from jobpipe.cli.main import app
 
+from ...starting import shell_command
 from .conftest import call, call_process, terminal
 
 Offers = Callable[[str], list[str]]
@@ -117,7 +118,7 @@ def bash(folder: Path) -> Callable[[str], str]:
     """For real: the script is sourced, and its function called as bash calls it."""
     (folder / "bin").mkdir()
     command = folder / "bin" / "jobpipe"
-    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m jobpipe "$@"\n')
+    command.write_text(f'#!/bin/sh\nexec {shell_command()} "$@"\n')
     command.chmod(0o755)
 
     def complete(broken: str) -> str:

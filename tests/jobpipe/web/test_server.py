@@ -275,7 +275,7 @@ def test_the_stop_ends_streams_and_waits_and_keeps_reads_until_the_jobs_are_done
                 assert json.loads(done["data"])["status"] == "done"
                 assert [block async for block in stream if block.get("") != "heartbeat"] == []
                 assert (await waiting).json()["status"] == "scheduled"
-                assert time.monotonic() - began_at < 3
+                assert time.monotonic() - began_at < 15
 
     asyncio.run(main())
 
@@ -289,7 +289,7 @@ def test_the_stop_does_not_wait_for_streams_that_nobody_reads(apps: list[WebApp]
                 jobs_ = [{"queue": "q" * 100, "type": "t" * 100} for _ in range(1_000)]
                 await client.post("/enqueue/batch", json={"jobs": jobs_})
             began_at = time.monotonic()
-        assert time.monotonic() - began_at < 3
+        assert time.monotonic() - began_at < 15  # they would stay for ever
         for _, writer in streams:
             writer.transport.abort()
 

@@ -8,7 +8,6 @@ import pty
 import re
 import select
 import struct
-import subprocess
 import sys
 import termios
 import time
@@ -21,16 +20,11 @@ import pyte
 
 from jobpipe.cli.remote import ServiceTarget
 
+from ....starting import popen
 from ...processes import Program, program
 from ..conftest import Start
 
 _PATIENCE = 30.0
-_LAUNCH = (
-    "import fcntl, os, sys, termios\n"
-    "fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
-    "os.execvp(sys.argv[1], sys.argv[1:])\n"
-)
-"""Why: only in a terminal of its own does a process get what Ctrl+C and a resize send."""
 _APP = """
 import asyncio
 from jobpipe import Jobpipe, current_job
@@ -55,8 +49,10 @@ class Window:
         self._ours, self._theirs = pty.openpty()
         self._set_size(width, height)
         self.before = self.attributes()
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", _LAUNCH, *arguments],
+        # Why with a terminal: only in one of its own does a process get what Ctrl+C and a resize send.
+        self.process = popen(
+            arguments,
+            has_terminal=True,
             stdin=self._theirs,
             stdout=self._theirs,
             stderr=self._theirs,

@@ -80,7 +80,7 @@ def test_it_follows_the_size_of_the_terminal(service: Service) -> None:
         shell.until("film-1")
         assert "to its end" not in shell.shown
         shell.resize(170, 30)
-        shown = shell.until("QUEUES .* RUNNING 1 ")
+        shown = shell.until(r"QUEUES .* RUNNING 1 (?:.*\n)*.*\S\Z")  # the last line comes last
         assert len(shown.splitlines()) == 30
         shell.resize(30, 5)
         shell.until("too small: 40x13 at")
