@@ -23,7 +23,6 @@ import msgspec
 from ...errors import (
     BadInputError,
     JobConflictError,
-    QueueFullError,
     SettingsError,
     StoreAwayError,
     StoreRefusedError,
@@ -31,7 +30,9 @@ from ...errors import (
 from ...job import KEPT_HISTORY, TRANSITIONS, Job, JobError, JobStatus, Move, Progress
 from ...marks import reach
 from ...masking import masked
+from ..admission import Bounds
 from ..base import (
+    Answer,
     Capabilities,
     Counts,
     Filter,
@@ -44,19 +45,20 @@ from ..base import (
     Page,
     Parcel,
     Receipt,
+    Refusal,
     Rescued,
     ScheduleEntry,
     Schedules,
     Settlement,
-    Tally,
     Watch,
     WorkerInfo,
 )
 from ..limits import GateState, Limit, Limits
+from ..sql_rows import counts_of
 from . import ticking
 from .choosing import Choice
 from .connection import Connections, begins_by_itself, mapped_errors, plain_cursor
-from .inserting import Answer, Ticket, insert_all, insert_one
+from .inserting import Ticket, insert_all, insert_one
 from .migrate import migrate, refuse_newer
 from .rows import adopted_row, claims_of, job_of, parcel_of, settled_row, text_of
 from .statements import sql
@@ -158,8 +160,16 @@ class SqliteStore:
 
     # Putting in
 
-    def insert(self, batches: Sequence[Sequence[NewJob]], *, capacity: int = 0) -> list[Answer]:
-        ticket = Ticket([(batch, capacity) for batch in batches])
+    def insert(
+        self,
+        batches: Sequence[Sequence[NewJob]],
+        *,
+        capacity: int = 0,
+        scheduled: int = 0,
+        names: int = 0,
+    ) -> list[Answer]:
+        bounds = Bounds(capacity, scheduled, names)
+        ticket = Ticket([(batch, bounds) for batch in batches])
         self._tickets.append(ticket)
         with self._inserting:
             if ticket.answers is None and ticket.error is None:
@@ -201,7 +211,7 @@ class SqliteStore:
                 cursor.execute("BEGIN IMMEDIATE")
             cursor.execute("SAVEPOINT jobpipe")
             try:
-                return insert_one(cursor, batch, capacity, self._clock())
+                return insert_one(cursor, batch, Bounds(capacity), self._clock())
             except BaseException:
                 cursor.execute("ROLLBACK TO jobpipe")
                 raise
@@ -383,11 +393,8 @@ class SqliteStore:
 
     def counts(self) -> Counts:
         with self._reading() as cursor:
-            tallies = [
-                Tally(queue, type, JobStatus(status), count, total)
-                for queue, type, status, count, total in cursor.execute(sql("tallies"))
-            ]
-            return Counts(tallies, frozenset(queue for (queue,) in cursor.execute(sql("paused"))))
+            rows = cursor.execute(sql("tallies")).fetchall()
+            return counts_of(rows, (queue for (queue,) in cursor.execute(sql("paused"))))
 
     def ahead(self, id: str) -> int:
         with self._reading() as cursor:
@@ -473,7 +480,7 @@ class SqliteStore:
 
     def fire_tick(
         self, name: str, tick_at: float, next_at: float, job: NewJob | None, *, capacity: int = 0
-    ) -> Receipt | JobConflictError | QueueFullError | None:
+    ) -> Receipt | Refusal | None:
         with self._writing() as (cursor, now):
             receipt = ticking.fire(cursor, name, tick_at, next_at, job, capacity, now)
             self._changes += receipt is not None
@@ -491,7 +498,7 @@ class SqliteStore:
             inserted = cursor.execute(sql("adopt"), {"jobs": text_of(rows)}).rowcount
             for parcel in parcels if inserted < len(parcels) else ():
                 (fingerprint, _) = cursor.execute(sql("known"), (parcel.job.id,)).fetchone()
-                if fingerprint != parcel.job.fingerprint:
+                if not parcel.job.is_same(fingerprint):
                     raise JobConflictError(parcel.job.id)
             self._changes += inserted
             return inserted
@@ -506,7 +513,10 @@ class SqliteStore:
         with self._writing() as (cursor, now):
             cursor.execute(sql("forget_gates"), (now,))
             cursor.execute(sql("forget_cooling"), (now,))
-            return cursor.execute(sql("prune"), (now - keep, limit)).rowcount
+            pruned = cursor.execute(sql("prune"), (now - keep, limit)).rowcount
+            for statement in ("retire_totals", "forget_lanes", "forget_types") if pruned < limit else ():
+                cursor.execute(sql(statement))
+            return pruned
 
 
 def _interrupted(path: Path) -> StoreAwayError:
