@@ -23,6 +23,8 @@ if TYPE_CHECKING:
         StoreAwayError,
         StoreError,
         StoreRefusedError,
+        TooManyNamesError,
+        TooManyScheduledError,
         WrongStatusError,
     )
     from .explain import Explanation, Reason
@@ -75,6 +77,8 @@ __all__ = [
     "StoreAwayError",
     "StoreError",
     "StoreRefusedError",
+    "TooManyNamesError",
+    "TooManyScheduledError",
     "WrongStatusError",
     "current_job",
     "open_store",
@@ -103,6 +107,8 @@ _MODULES = {
         "StoreAwayError",
         "StoreError",
         "StoreRefusedError",
+        "TooManyNamesError",
+        "TooManyScheduledError",
         "WrongStatusError",
     ),
     "explain": (

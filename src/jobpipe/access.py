@@ -29,10 +29,15 @@ class Access:
     """Opens and closes; a store that was given is the giver's to close."""
 
     def __init__(
-        self, given: Store | None, settings: Callable[[], Settings], on_insert: Callable[[], None]
+        self,
+        given: Store | None,
+        settings: Callable[[], Settings],
+        capacity: Callable[[], int],
+        on_insert: Callable[[], None],
     ) -> None:
         self._given = given
         self._settings = settings
+        self._capacity = capacity
         self._on_insert = on_insert
         self._opening = threading.Lock()
         self._opened: _Opened | None = None
@@ -53,9 +58,7 @@ class Access:
                 is_given = given is not None and given.url == settings.store
                 store = given if given is not None and is_given else open_store(settings.store)
                 store.migrate()
-                self._opened = _Opened(
-                    store, Courier(store, settings.queue_size, self._on_insert), Feed(store)
-                )
+                self._opened = _Opened(store, Courier(store, self._capacity(), self._on_insert), Feed(store))
             return self._opened
 
     def close(self) -> None:

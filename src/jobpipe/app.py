@@ -7,6 +7,7 @@ when it is first needed. Methods are for asyncio; those that end in `_sync` are 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -19,18 +20,19 @@ from . import builtin
 from . import explain as explaining
 from . import payload as json
 from .access import Access
-from .courier import Answer, Courier, unwrap
+from .courier import Courier, unwrap
 from .errors import BadInputError, JobConflictError, JobNotFoundError, WrongStatusError
 from .feed import Feed
 from .handler import Defaults, JobType, TypeOptions, takes_payload, terms_of
 from .ids import check_id, check_name, check_text, new_id
-from .job import DEFAULT_QUEUE, DEFAULT_RETRIES, FINISHED, Job, JobStatus, Move, sources
+from .job import DEFAULT_QUEUE, DEFAULT_RETRIES, FINISHED, FORMER_RETRIES, Job, JobStatus, Move, sources
 from .limits import LimitInfo, look_at_limits
 from .pace import Pace
 from .request import JobOptions, JobRequest, check, convert, read, read_many
 from .schedule import seconds_of
 from .settings import Settings
-from .stores.base import Filter, JobEvent, Missed, NewJob, Receipt, Store, WorkerInfo
+from .stores.admission import Bounds
+from .stores.base import Answer, Filter, JobEvent, Missed, NewJob, Receipt, Store, WorkerInfo
 from .timetable import ScheduleRequest, Timetable
 from .views import JobPage, QueueInfo, Stats, filter_of, queues_of, read_cursor
 
@@ -53,7 +55,8 @@ class Jobpipe:
     """The job types of a program, and their store.
 
     The store is the one that JOBPIPE_STORE names, else the one given here, else a SQLite file in the working
-    folder. Further settings may be given by name: `Jobpipe("memory://", queue_size=0)`.
+    folder. Further settings may be given by name: `Jobpipe("memory://", workers=8)`. With a `queue_size`, no more jobs
+    than that may be ready in a queue; without one, only callers over HTTP are bounded.
     """
 
     def __init__(self, store: str | Store | None = None, **settings: Any) -> None:
@@ -65,7 +68,7 @@ class Jobpipe:
         url = store if isinstance(store, str) else getattr(store, "url", None)
         self._defaults = settings if url is None else {**settings, "store": url}
         self._flags: Mapping[str, Any] = {}
-        self._access = Access(given, lambda: self.settings, self.hint)
+        self._access = Access(given, lambda: self.settings, lambda: self.capacity, self.hint)
         self._on_hint: list[Callable[[], object]] = []
         self._on_cancel: list[Callable[[Sequence[str]], object]] = []
         self._types: dict[str, JobType[..., Any]] = {}
@@ -169,6 +172,26 @@ class Jobpipe:
         _ = self.settings
         return self._types
 
+    @cached_property
+    def capacity(self) -> int:
+        """How many jobs may be ready in a queue for this program to put another in; 0: no bound.
+
+        The `queue_size` given here, or as a flag. Why not that of the environment: it is for callers over HTTP.
+        """
+        flags, defaults = (
+            {name: value for name, value in given.items() if name == "queue_size"}
+            for given in (self._flags, self._defaults)
+        )
+        return Settings.load(
+            flags, defaults={"queue_size": 0} | defaults, environ={}, env_file=os.devnull
+        ).queue_size
+
+    @cached_property
+    def door(self) -> Bounds:
+        """What callers over HTTP are held to."""
+        settings = self.settings
+        return Bounds(settings.queue_size, settings.scheduled_size, settings.max_names)
+
     @property
     def store(self) -> Store:
         """The store, opened and migrated when it is first needed."""
@@ -257,6 +280,13 @@ class Jobpipe:
         deadline = defaults.deadline if request.deadline is UNSET else request.deadline
         run_at = None if request.run_at is UNSET else request.run_at.timestamp()
         delay = 0.0 if request.delay is UNSET else float(request.delay)
+        retries = [max_retries]
+        # Why only with an id: one that was made just now can be no other job's.
+        if request.id is not UNSET and request.max_retries is UNSET and max_retries == DEFAULT_RETRIES:
+            retries += FORMER_RETRIES
+        fingerprint, *former = json.fingerprints(
+            payload, *((type, queue, each, priority, delay, run_at, deadline) for each in retries)
+        )
         return NewJob(
             id=id,
             type=type,
@@ -267,10 +297,9 @@ class Jobpipe:
             delay=delay,
             run_at=run_at,
             deadline=deadline,
-            fingerprint=json.fingerprint(
-                payload, type, queue, max_retries, priority, delay, run_at, deadline
-            ),
+            fingerprint=fingerprint,
             key=key,
+            former=tuple(former),
         )
 
     def prepare_many(self, requests: Iterable[JobRequest], where: str = "jobs") -> list[NewJob]:
@@ -288,9 +317,9 @@ class Jobpipe:
             seen.add(job.id)
         return jobs
 
-    async def insert(self, batch: list[NewJob]) -> Answer:
-        """Insert prepared jobs, and let workers of this process know."""
-        return await self.courier.insert(batch)
+    async def insert(self, batch: list[NewJob], bounds: Bounds | None = None) -> Answer:
+        """Insert prepared jobs, and let workers of this process know; without bounds, those of the program hold."""
+        return await self.courier.insert(batch, bounds)
 
     async def _insert(self, batch: list[NewJob], connection: Any) -> list[Receipt]:
         if not batch:
@@ -311,7 +340,7 @@ class Jobpipe:
         return unwrap(answer)
 
     def _insert_in(self, connection: Any, batch: list[NewJob]) -> Answer | Awaitable[Answer]:
-        return self.store.insert_in(connection, batch, capacity=self.settings.queue_size)
+        return self.store.insert_in(connection, batch, capacity=self.capacity)
 
     def on_hint(self, listener: Callable[[], object]) -> Callable[[], None]:
         """Be told, in the thread that did it, that this process put jobs in or let them go on."""

@@ -20,8 +20,8 @@ class Backoff:
     Without jitter it is that bound itself.
     """
 
-    base: float = 0.5
-    cap: float = 60.0
+    base: float = 1.0
+    cap: float = 600.0
     jitter: bool = True
 
     def __post_init__(self) -> None:

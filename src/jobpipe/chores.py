@@ -139,7 +139,13 @@ class Chores:
             self._store.beat(self._runner.info(), self._beat_every * _KNOWN_FOR)
 
     def _look(self) -> None:
-        self._pipe.pace.note(self._store.counts())
+        counts = self._store.counts()
+        self._pipe.pace.note(counts)
+        if self._pipe.service is not None:
+            tallies = counts.tallies
+            self._pipe.service.meters.forget_others(
+                {each.queue for each in tallies}, {each.type for each in tallies}
+            )
 
     def _tick(self) -> float | None:
         return self._pipe.schedules.tick(self._store)

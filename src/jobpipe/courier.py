@@ -11,17 +11,16 @@ import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import takewhile
 from typing import ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
-from .errors import JobConflictError, QueueFullError
 from .marks import reach
-from .stores.base import NewJob, Receipt, Store
+from .stores.admission import Bounds
+from .stores.base import Answer, NewJob, Receipt, Store
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-Answer = list[Receipt] | JobConflictError | QueueFullError
 
 _THREADS = 8
 _MOST_TOGETHER = 1_000
@@ -34,8 +33,15 @@ class _Group:
     __slots__ = ("carrier", "waiting")
 
     def __init__(self) -> None:
-        self.waiting: list[tuple[Sequence[NewJob], asyncio.Future[Answer]]] = []
+        self.waiting: list[tuple[Sequence[NewJob], Bounds, asyncio.Future[Answer]]] = []
         self.carrier: asyncio.Task[None] | None = None
+
+    def take(self) -> tuple[list[tuple[Sequence[NewJob], Bounds, asyncio.Future[Answer]]], Bounds]:
+        """The next ones that are held to the same bounds, and these."""
+        bounds = self.waiting[0][1]
+        taken = list(takewhile(lambda each: each[1] == bounds, self.waiting[:_MOST_TOGETHER]))
+        self.waiting = self.waiting[len(taken) :]
+        return taken, bounds
 
 
 class Courier:
@@ -43,7 +49,8 @@ class Courier:
 
     def __init__(self, store: Store, capacity: int, on_insert: Callable[[], object] = lambda: None) -> None:
         self._store = store
-        self._capacity = capacity
+        self._bounds = Bounds(capacity)
+        """For those who have none of their own."""
         self._on_insert = on_insert
         """Told, in the thread that inserts, that there is something new: before who asked for it is answered."""
         self._threads = ThreadPoolExecutor(_THREADS, "jobpipe-store") if store.capabilities.blocking else None
@@ -55,16 +62,17 @@ class Courier:
             return verb(*args, **kwargs)
         return await asyncio.get_running_loop().run_in_executor(self._threads, partial(verb, *args, **kwargs))
 
-    async def insert(self, batch: Sequence[NewJob]) -> Answer:
+    async def insert(self, batch: Sequence[NewJob], bounds: Bounds | None = None) -> Answer:
         """Insert a batch, together with others that come at the same time."""
+        bounds = self._bounds if bounds is None else bounds
         if self._threads is None:
-            return self.insert_now([batch])[0]
+            return self.insert_now([batch], bounds)[0]
         loop = asyncio.get_running_loop()
         group = self._groups.get(loop)
         if group is None:
             group = self._groups[loop] = _Group()
         answer: asyncio.Future[Answer] = loop.create_future()
-        group.waiting.append((batch, answer))
+        group.waiting.append((batch, bounds, answer))
         if group.carrier is None:
             group.carrier = loop.create_task(self._carry(group))
         return await answer
@@ -73,26 +81,27 @@ class Courier:
         """Take along all that waits, until nothing does."""
         try:
             while group.waiting:
-                load, group.waiting = group.waiting[:_MOST_TOGETHER], group.waiting[_MOST_TOGETHER:]
+                load, bounds = group.take()
                 try:
-                    answers = await self.call(self.insert_now, [batch for batch, _ in load])
+                    answers = await self.call(self.insert_now, [batch for batch, *_ in load], bounds)
                 except Exception as error:
-                    for _, future in load:
+                    for *_, future in load:
                         if not future.done():
                             future.set_exception(error)
                 else:
-                    for (_, future), answer in zip(load, answers, strict=True):
+                    for (*_, future), answer in zip(load, answers, strict=True):
                         if not future.done():  # who asked may have gone
                             future.set_result(answer)
         finally:
             group.carrier = None
-            for _, future in group.waiting:
+            for *_, future in group.waiting:
                 future.cancel()  # only where the loop itself ends
 
-    def insert_now(self, batches: Sequence[Sequence[NewJob]]) -> list[Answer]:
+    def insert_now(self, batches: Sequence[Sequence[NewJob]], bounds: Bounds | None = None) -> list[Answer]:
         """Insert batches from this very thread."""
+        ready, scheduled, names = self._bounds if bounds is None else bounds
         reach("enqueue-before")
-        answers = self._store.insert(batches, capacity=self._capacity)
+        answers = self._store.insert(batches, capacity=ready, scheduled=scheduled, names=names)
         reach("enqueue-after")
         self._on_insert()
         return answers

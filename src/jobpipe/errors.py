@@ -3,11 +3,13 @@
 JobpipeError
   BadInputError(ValueError)            a value is wrong; `field` names it
     PayloadTooLargeError               the payload is longer than it may be
+    TooManyNamesError                  the store has as many queues and types as it may
   JobNotFoundError(LookupError)        no job has that id
   ScheduleNotFoundError(LookupError)   no schedule has that name
   JobConflictError                     the id is taken by a job with other content
   WrongStatusError                     the job's status does not allow it
-  QueueFullError                       too many jobs wait in the queue
+  QueueFullError                       too many jobs are ready in the queue
+    TooManyScheduledError              too many jobs of the store are scheduled
   StoppingError                        the service stops and takes no more jobs
   LeaseLostError                       another worker may have the job by now
   StoreError                           something is wrong with the store
@@ -23,7 +25,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from math import isfinite
-from typing import Self
+from typing import ClassVar, Self
 
 
 class JobpipeError(Exception):
@@ -53,6 +55,20 @@ class PayloadTooLargeError(BadInputError):
             f"takes {size:,} bytes as JSON, {limit:,} are allowed: "
             "store the data elsewhere and send its address, or raise JOBPIPE_MAX_PAYLOAD",
         )
+
+
+class TooManyNamesError(BadInputError):
+    """Jobs of as many pairs of queue and type are in the store as may be; none of the call was accepted."""
+
+    def __init__(self, queue: str, type: str, *, most: int) -> None:
+        super().__init__(
+            "queue",
+            f"{queue!r} has no job of type {type!r} yet, and {most:,} pairs of queue and type have jobs, which is "
+            "the most allowed: use fewer names, or raise JOBPIPE_MAX_NAMES",
+        )
+        self.queue = queue
+        self.type = type
+        self.most = most
 
 
 class JobNotFoundError(JobpipeError, LookupError):
@@ -89,21 +105,32 @@ class WrongStatusError(JobpipeError):
 
 
 class QueueFullError(JobpipeError):
-    """As many jobs wait in the queue as may; none of the call was accepted."""
+    """As many jobs are ready in the queue as may be; none of the call was accepted."""
+
+    SETTING: ClassVar = "QUEUE_SIZE"
 
     def __init__(self, queue: str, *, waiting: int, needed: int, capacity: int) -> None:
-        advice = (
-            "it can never fit: send fewer at once, or raise QUEUE_SIZE"
-            if needed > capacity
-            else "try again later, or raise QUEUE_SIZE"
-        )
+        advice = "it can never fit: send fewer at once" if needed > capacity else "try again later"
         super().__init__(
-            f"queue {queue!r} is full: {needed} more needed, {waiting} of {capacity} places are taken; {advice}"
+            f"{self._full(queue)}: {needed:,} more needed, {waiting:,} of {capacity:,} places are taken; "
+            f"{advice}, or raise {self.SETTING}"
         )
         self.queue = queue
         self.waiting = waiting
         self.needed = needed
         self.capacity = capacity
+
+    def _full(self, queue: str) -> str:
+        return f"queue {queue!r} is full"
+
+
+class TooManyScheduledError(QueueFullError):
+    """As many jobs of the store are scheduled as may be, in all queues together; none of the call was accepted."""
+
+    SETTING = "JOBPIPE_SCHEDULED_SIZE"
+
+    def _full(self, queue: str) -> str:
+        return "too many jobs are scheduled for later"
 
 
 class StoppingError(JobpipeError):

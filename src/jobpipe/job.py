@@ -15,7 +15,9 @@ from msgspec import Struct
 
 DEFAULT_TYPE = "echo"
 DEFAULT_QUEUE = "default"
-DEFAULT_RETRIES = 3
+DEFAULT_RETRIES = 10
+FORMER_RETRIES = (3,)
+"""What the default was before: a request without it, sent again, is still the job that was stored then."""
 KEPT_HISTORY = 20
 """How many runs the history of a job keeps."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
+from collections.abc import Container
 
 BUCKETS = (
     0.001,
@@ -43,10 +44,16 @@ class Histogram:
 
 
 class Meters:
-    """The counters of a process; written by its runner only."""
+    """The counters of a process; filled by its runner only."""
 
     def __init__(self) -> None:
         self.run_seconds: defaultdict[str, Histogram] = defaultdict(Histogram)
         """From begin to end of a run, by type."""
         self.wait_seconds: defaultdict[str, Histogram] = defaultdict(Histogram)
         """From when it could have run to its claim, by queue."""
+
+    def forget_others(self, queues: Container[str], types: Container[str]) -> None:
+        """Keep those of these names only: others have no jobs any more. May be called from any thread."""
+        for found, names in ((self.run_seconds, types), (self.wait_seconds, queues)):
+            for name in [name for name in list(found) if name not in names]:
+                del found[name]

@@ -22,7 +22,8 @@ class Pace:
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
-        self._samples: deque[tuple[float, dict[tuple[str, JobStatus], int]]] = deque(maxlen=64)
+        self._samples: deque[tuple[float, dict[tuple[str, str, JobStatus], int]]] = deque(maxlen=64)
+        """Totals by queue, type and status. Why by type: those of one may be forgotten while the queue goes on."""
         self.history = History(now)
         """What the pace was in the last minutes."""
 
@@ -30,10 +31,7 @@ class Pace:
         """Take a look at the totals."""
         self.history.note(counts)
         now = self._now()
-        totals: dict[tuple[str, JobStatus], int] = {}
-        for tally in counts.tallies:
-            key = (tally.queue, tally.status)
-            totals[key] = totals.get(key, 0) + tally.total
+        totals = {(each.queue, each.type, each.status): each.total for each in counts.tallies}
         while self._samples and self._samples[0][0] < now - _WINDOW:
             self._samples.popleft()
         self._samples.append((now, totals))
@@ -46,9 +44,10 @@ class Pace:
             return found
         (began_at, first), (ended_at, last) = samples[0], samples[-1]
         span = max(ended_at - began_at, 1e-9)
-        for (name, status), total in last.items():
-            if queue in (None, name):
-                found[status] += (total - first.get((name, status), 0)) / span
+        for key, total in last.items():
+            if queue in (None, key[0]):
+                # Why not below 0: a lane that was forgotten meanwhile counts from 0 again.
+                found[key[2]] += max(total - first.get(key, 0), 0) / span
         return found
 
     def seconds_for(self, places: int, queue: str) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Sequence
 from hashlib import blake2b
 from math import isfinite
 from typing import Any
@@ -136,5 +137,10 @@ def check_size(raw: bytes, limit: int) -> None:
 
 def fingerprint(payload: bytes, *rest: object) -> str:
     """A digest of the content: the same for the same JSON value, however its keys were ordered."""
+    return fingerprints(payload, rest)[0]
+
+
+def fingerprints(payload: bytes, *contents: Sequence[object]) -> list[str]:
+    """The digests of one payload with each of these contents beside it."""
     sorted_payload = _encode_sorted(msgspec.json.decode(payload)) if payload[:1] in b"[{" else payload
-    return blake2b(sorted_payload + _encode(rest), digest_size=16).hexdigest()
+    return [blake2b(sorted_payload + _encode(rest), digest_size=16).hexdigest() for rest in contents]

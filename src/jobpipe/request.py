@@ -17,7 +17,7 @@ from msgspec.structs import asdict
 from .complaint import complaint
 from .errors import BadInputError
 from .ids import LONGEST_ID, LONGEST_NAME
-from .job import DEFAULT_TYPE, instant
+from .job import DEFAULT_RETRIES, DEFAULT_TYPE, instant
 
 _ALLOWED = "^[A-Za-z0-9][A-Za-z0-9._:@-]*$"
 LONGEST_DELAY = 10 * 366 * 86_400.0
@@ -26,7 +26,14 @@ MOST_RETRIES = 100
 
 Id = Annotated[str, Meta(min_length=1, max_length=LONGEST_ID, pattern=_ALLOWED)]
 Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME, pattern=_ALLOWED)]
-Retries = Annotated[int, Meta(ge=0, le=MOST_RETRIES)]
+Retries = Annotated[
+    int,
+    Meta(
+        ge=0,
+        le=MOST_RETRIES,
+        description=f"retries after the first run; unless given, that of the type, or {DEFAULT_RETRIES}",
+    ),
+]
 Priority = Annotated[int, Meta(ge=-1000, le=1000)]
 Delay = Annotated[float, Meta(ge=0, le=LONGEST_DELAY)]
 Deadline = Annotated[float, Meta(gt=0, le=LONGEST_DEADLINE)]

@@ -123,7 +123,22 @@ class Settings:
 
     workers: int = _setting(4, "WORKERS", _integer(0, 10_000), "jobs at once in a process; 0: none, API only")
     queue_size: int = _setting(
-        64, "QUEUE_SIZE", _integer(0, 10**12), "jobs that may wait in a queue; 0: no limit"
+        64,
+        "QUEUE_SIZE",
+        _integer(0, 10**12),
+        "jobs that may be ready in a queue, beyond which HTTP callers are refused; 0: no limit",
+    )
+    scheduled_size: int = _setting(
+        100_000,
+        "JOBPIPE_SCHEDULED_SIZE",
+        _integer(0, 10**12),
+        "jobs that may be scheduled in the store, beyond which HTTP callers are refused; 0: no limit",
+    )
+    max_names: int = _setting(
+        10_000,
+        "JOBPIPE_MAX_NAMES",
+        _integer(0, 10**9),
+        "pairs of queue and type that may have jobs, beyond which HTTP callers are refused; 0: no limit",
     )
     store: str = _setting(
         DEFAULT_STORE,

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType, json
 
+from .courier import unwrap
 from .errors import BadInputError, JobpipeError, QueueFullError, ScheduleNotFoundError, StoreError
 from .ids import check_name, check_text
 from .job import instant
 from .marks import reach
 from .request import JobRequest, Name, convert
 from .schedule import LONGEST, SHORTEST, Timing, following, is_missed, next_from, placed, preview, tick_id
+from .stores.admission import Bounds
 from .stores.base import Missed, NewJob, Receipt, ScheduleEntry, Schedules, Store
 
 if TYPE_CHECKING:
@@ -123,10 +125,11 @@ class Timetable:
         """Undo a pause: it goes on with the next tick from now; what passed meanwhile was not missed."""
         return info_of(await self._call(_resume, name))
 
-    async def run(self, name: str) -> Receipt:
+    async def run(self, name: str, bounds: Bounds | None = None) -> Receipt:
         """Put its job in now, beside its ticks."""
         entry = await self._call(_entry, name)
-        return await self._pipe.enqueue(entry.type, json.decode(entry.payload), queue=entry.queue)
+        request = JobRequest(type=entry.type, payload=json.decode(entry.payload), queue=entry.queue)
+        return unwrap(await self._pipe.insert([self._pipe.prepare(request)], bounds))[0]
 
     def tick(self, store: Store) -> float | None:
         """Put in the jobs of all ticks that are due; in how many seconds the next one is."""
@@ -157,9 +160,7 @@ class Timetable:
         """False if there was no room for the job."""
         job = None if is_missed(entry, now) else self._job(entry)
         reach("tick-before")
-        answer = store.fire_tick(
-            entry.name, entry.next_at, next_at, job, capacity=self._pipe.settings.queue_size
-        )
+        answer = store.fire_tick(entry.name, entry.next_at, next_at, job, capacity=self._pipe.capacity)
         if isinstance(answer, QueueFullError):
             return False
         if isinstance(answer, JobpipeError):

@@ -28,7 +28,7 @@ from jobpipe import (
     WrongStatusError,
 )
 from jobpipe.job import Move
-from jobpipe.stores.base import JobEvent, WorkerInfo
+from jobpipe.stores.base import JobEvent, Receipt, WorkerInfo
 from jobpipe.stores.memory import MemoryStore
 from jobpipe.testing.tools import BOOM, finish, put, take
 
@@ -87,7 +87,7 @@ def test_a_job_has_the_defaults_of_the_contract(on: On) -> None:
             "echo",
             "default",
             None,
-            3,
+            10,
             0,
         )
         assert (job.attempts, job.deadline, job.error, job.progress, job.result) == (
@@ -193,10 +193,10 @@ def test_a_payload_over_the_limit_is_refused(on: On) -> None:
 
 def test_a_full_queue_takes_no_more_but_another_does(on: On) -> None:
     async def scenario(pipe: Jobpipe) -> None:
-        await pipe.enqueue("echo", id="a")
-        await pipe.enqueue("echo", id="b", delay=3600)
+        await pipe.enqueue_many([JobRequest(id="a"), JobRequest(id="b")])
         with pytest.raises(QueueFullError) as caught:
             await pipe.enqueue("echo", id="c")
+        await pipe.enqueue("echo", delay=3600)
         assert (caught.value.queue, caught.value.waiting, caught.value.needed, caught.value.capacity) == (
             *("default", 2, 1, 2),
         )
@@ -222,10 +222,27 @@ def test_without_a_limit_any_number_waits(on: On) -> None:
 def test_the_same_id_and_content_is_the_same_job(on: On) -> None:
     async def scenario(pipe: Jobpipe) -> None:
         first = await pipe.enqueue("echo", {"a": 1, "b": 2}, id="x", delay=60)
-        again = await pipe.enqueue("echo", {"b": 2, "a": 1}, id="x", delay=60, max_retries=3, priority=0)
+        again = await pipe.enqueue("echo", {"b": 2, "a": 1}, id="x", delay=60, max_retries=10, priority=0)
         assert (first.is_new, again.is_new) == (True, False)
         assert (again.id, again.status) == ("x", JobStatus.SCHEDULED)
         assert len((await pipe.page()).jobs) == 1
+
+    on(scenario)
+
+
+def test_a_job_of_a_former_default_is_still_the_same_job(on: On) -> None:
+    """An older program has stored it, when three retries were the default."""
+
+    async def scenario(pipe: Jobpipe) -> None:
+        await pipe.enqueue("echo", {"a": 1}, id="x", max_retries=3)
+        again = await pipe.enqueue("echo", {"a": 1}, id="x")
+        assert not again.is_new
+        assert (await pipe.get("x")).max_retries == 3, "it keeps its own"
+        with pytest.raises(JobConflictError):
+            await pipe.enqueue("echo", {"a": 1}, id="x", max_retries=10)
+        await pipe.enqueue("echo", id="y", max_retries=4)
+        with pytest.raises(JobConflictError):
+            await pipe.enqueue("echo", id="y")
 
     on(scenario)
 
@@ -810,6 +827,28 @@ def test_the_constructor_sets_and_the_environment_wins(
     monkeypatch.setenv("WORKERS", "7")
     settings = Jobpipe("memory://", workers=9, queue_size=5).settings
     assert (settings.store, settings.workers, settings.queue_size) == ("sqlite:///env.db", 7, 5)
+
+
+@pytest.mark.parametrize("connected", [False, True])
+def test_the_bound_of_the_environment_is_not_for_programs(
+    away_from_home: Path, monkeypatch: pytest.MonkeyPatch, connected: bool
+) -> None:
+    monkeypatch.setenv("QUEUE_SIZE", "1")
+    url = "sqlite:///jobs.db"
+
+    def put(pipe: Jobpipe) -> list[Receipt]:
+        with closing(pipe), closing(sqlite3.connect("jobs.db")) as connection:
+            _ = pipe.store
+            batches = [[JobRequest(queue=queue)] * 3 for queue in ("a", "b")]
+            given = {"connection": connection} if connected else {}
+            return [receipt for batch in batches for receipt in pipe.enqueue_many_sync(batch, **given)]
+
+    assert len(put(Jobpipe(url))) == 6
+    flagged = Jobpipe(url, queue_size=0)
+    flagged.configure(queue_size="2")
+    for bounded in (Jobpipe(url, queue_size=2), flagged):
+        with pytest.raises(QueueFullError, match=r"of 2 places"):
+            put(bounded)
 
 
 def test_an_env_file_wins_over_the_constructor_and_a_flag_over_everything(

@@ -15,9 +15,9 @@ from jobpipe.errors import BadInputError
 SECONDS = st.floats(0, 1e6)
 
 
-def test_it_doubles_from_half_a_second_to_a_minute() -> None:
+def test_it_doubles_from_a_second_to_ten_minutes() -> None:
     backoff = Backoff(jitter=False)
-    assert [backoff.delay(retry) for retry in range(1, 10)] == [0.5, 1, 2, 4, 8, 16, 32, 60, 60]
+    assert [backoff.delay(retry) for retry in range(1, 12)] == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 600]
 
 
 @given(base=SECONDS, cap=SECONDS, retry=st.integers(1, 101))

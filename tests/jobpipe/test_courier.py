@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from jobpipe.courier import Answer, Courier, unwrap
+from jobpipe.courier import Courier, unwrap
 from jobpipe.errors import JobConflictError, QueueFullError, StoreAwayError
-from jobpipe.stores.base import NewJob
+from jobpipe.stores.admission import Bounds
+from jobpipe.stores.base import Answer, NewJob
 from jobpipe.stores.memory import MemoryStore
 from jobpipe.stores.sqlite import SqliteStore
 from jobpipe.testing import new_job
@@ -30,13 +31,13 @@ class Slow(SqliteStore):
         self.go = threading.Event()
         self.error: Exception | None = None
 
-    def insert(self, batches: Sequence[Sequence[NewJob]], *, capacity: int = 0) -> list[Answer]:
+    def insert(self, batches: Sequence[Sequence[NewJob]], **bounds: int) -> list[Answer]:
         self.sizes.append(len(batches))
         self.began.release()
         assert self.go.wait(LIMIT)
         if self.error is not None:
             raise self.error
-        return super().insert(batches, capacity=capacity)
+        return super().insert(batches, **bounds)
 
 
 @pytest.fixture
@@ -87,6 +88,23 @@ def test_each_batch_has_an_answer_of_its_own(store: Slow, courier: Courier) -> N
         ]
         with pytest.raises(JobConflictError):
             unwrap(answers[1])
+
+    run(scenario())
+
+
+def test_each_batch_is_held_to_its_own_bounds(store: Slow, courier: Courier) -> None:
+    async def scenario() -> None:
+        store.go.set()
+        tight = Bounds(ready=1, scheduled=1)
+        calls = [
+            courier.insert([new_job("a"), new_job("b")]),
+            courier.insert([new_job("c")], tight),
+            courier.insert([new_job("d", delay=60)], tight),
+            courier.insert([new_job("e"), new_job("f", delay=60)]),
+            courier.insert([new_job("g", delay=60)], tight),
+        ]
+        answers = await asyncio.gather(*calls)
+        assert [isinstance(answer, list) for answer in answers] == [True, False, True, True, False]
 
     run(scenario())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from jobpipe.job import JobStatus
@@ -40,6 +41,17 @@ def test_the_pace_is_the_difference_over_the_time(pace: Pace, time: ManualTime) 
     pace.note(totals(done=1_010, failed=5, cancelled=1))
     found = pace.per_second()
     assert (found[JobStatus.DONE], found[JobStatus.FAILED], found[JobStatus.CANCELLED]) == (5, 0, 0.5)
+
+
+def test_totals_that_were_forgotten_slow_nothing_down(pace: Pace, time: ManualTime) -> None:
+    gone = Tally("default", "gone", JobStatus.DONE, 0, 5_000)
+    pace.note(Counts([gone, Tally("default", "echo", JobStatus.DONE, 0, 10)], frozenset()))
+    time.elapse(2)
+    pace.note(Counts([Tally("default", "echo", JobStatus.DONE, 0, 30)], frozenset()))
+    assert pace.per_second("default")[JobStatus.DONE] == 10
+    time.elapse(2)
+    pace.note(Counts([msgspec.structs.replace(gone, total=1)], frozenset()))
+    assert pace.per_second()[JobStatus.DONE] == 0, "never below"
 
 
 def test_what_is_older_than_ten_seconds_is_forgotten(pace: Pace, time: ManualTime) -> None:

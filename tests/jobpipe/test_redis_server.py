@@ -12,7 +12,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from jobpipe import BadInputError, JobStatus, StoreAwayError, StoreRefusedError
+from jobpipe import (
+    BadInputError,
+    JobStatus,
+    QueueFullError,
+    StoreAwayError,
+    StoreRefusedError,
+    TooManyNamesError,
+)
 from jobpipe.job import Move, Progress
 from jobpipe.stores.base import Filter, LeaseState, News, Parcel, Rescued, ScheduleEntry, WorkerInfo
 from jobpipe.stores.limits import Limit
@@ -341,7 +348,24 @@ def test_migration_is_named_once_however_many_migrate(server: RedisServer) -> No
 
     with ThreadPoolExecutor(8) as pool:
         steps = list(pool.map(migrate, range(8)))
-    assert sorted(steps) == [[]] * 7 + [["0001_jobs", "0002_claimed_ahead"]]
+    assert sorted(steps) == [[]] * 7 + [["0001_jobs", "0002_claimed_ahead", "0003_admission"]]
+
+
+def test_store_of_an_older_program_is_brought_up_to_date(server: RedisServer, store: RedisStore) -> None:
+    """One that counted scheduled and queued jobs of a queue together, and knew no names."""
+    store.migrate()
+    put(store, new_job("a"), new_job("b"), new_job("c", delay=60), new_job("d", queue="q"))
+    server.ask("DEL", "{jobpipe}:queued", "{jobpipe}:names")
+    server.ask("HSET", "{jobpipe}:waiting", "default", "3", "q", "1")
+    server.ask("SET", "{jobpipe}:version", "1")
+    assert store.migrate() == ["0002_claimed_ahead", "0003_admission"]
+    full, room = store.insert([[new_job("e")], [new_job("f", queue="q")]], capacity=2, names=2)
+    assert isinstance(full, QueueFullError)
+    assert full.waiting == 2
+    assert isinstance(room, list)
+    (names,) = store.insert([[new_job("g", queue="other")]], names=2)
+    assert isinstance(names, TooManyNamesError)
+    assert not server.ask("EXISTS", "{jobpipe}:waiting")
 
 
 def test_replica_is_a_store_that_is_away(tmp_path: Path, server: RedisServer, store: RedisStore) -> None:

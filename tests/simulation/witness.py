@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from jobpipe.errors import JobConflictError, QueueFullError
 from jobpipe.job import FINISHED, TRANSITIONS, WAITING, JobStatus, Move
 from jobpipe.stores.base import (
+    Answer,
     Claim,
     Haul,
     Lease,
@@ -21,6 +21,7 @@ from jobpipe.stores.base import (
     NewJob,
     Outcome,
     Receipt,
+    Refusal,
     Rescued,
     Settlement,
     Store,
@@ -106,10 +107,8 @@ class Witness:
 
     # Putting in
 
-    def insert(
-        self, batches: Sequence[Sequence[NewJob]], *, capacity: int = 0
-    ) -> list[list[Receipt] | JobConflictError | QueueFullError]:
-        answers = self.store.insert(batches, capacity=capacity)
+    def insert(self, batches: Sequence[Sequence[NewJob]], **bounds: int) -> list[Answer]:
+        answers = self.store.insert(batches, **bounds)
         for batch, answer in zip(batches, answers, strict=True):
             for new, receipt in zip(batch, answer, strict=True) if isinstance(answer, list) else ():
                 self._inserted(new, receipt)
@@ -123,7 +122,7 @@ class Witness:
 
     def fire_tick(
         self, name: str, tick_at: float, next_at: float, job: NewJob | None, *, capacity: int = 0
-    ) -> Receipt | JobConflictError | QueueFullError | None:
+    ) -> Receipt | Refusal | None:
         before = self._next_at(name)
         answer = self.store.fire_tick(name, tick_at, next_at, job, capacity=capacity)
         after = self._next_at(name)

@@ -32,6 +32,9 @@ _NOTHING_DONE = (
 """Errors after which one knows that nothing of the call was done."""
 
 
+_FULL = ("queue-full", "too-many-scheduled")
+
+
 class Bulk:
     """Lines of a file on their way into a target."""
 
@@ -103,5 +106,5 @@ def _lines(first: int, last: int) -> str:
 
 
 def is_full(error: JobpipeError) -> bool:
-    """Is there no room in the queue?"""
-    return isinstance(error, QueueFullError) or getattr(error, "slug", "") == "queue-full"
+    """Is there no room for it?"""
+    return isinstance(error, QueueFullError) or getattr(error, "slug", "") in _FULL

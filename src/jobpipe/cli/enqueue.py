@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import BadInputError, JobpipeError
+from ..job import DEFAULT_RETRIES
 from .completion import complete_queue, complete_type
 from .guard import fail, guarded
 from .jobs import Json
@@ -63,7 +64,12 @@ def enqueue(
     ] = None,
     max_retries: Annotated[
         int | None,
-        typer.Option(metavar="N", help="runs after the first, 0-100", parser=whole_number, show_default="3"),
+        typer.Option(
+            metavar="N",
+            help="runs after the first, 0-100",
+            parser=whole_number,
+            show_default=str(DEFAULT_RETRIES),
+        ),
     ] = None,
     priority: Annotated[
         int | None,

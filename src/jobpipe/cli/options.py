@@ -29,6 +29,18 @@ _URL = Annotated[
 ]
 
 
+# Why not the setting's own: its default, and the environment, are for callers over HTTP.
+_QUEUE_SIZE = Annotated[
+    str | None,
+    typer.Option(
+        "--queue-size",
+        metavar="N",
+        help="jobs that may be ready in a queue of the store, beyond which it takes no more (default: no limit)",
+        show_default=False,
+    ),
+]
+
+
 def seconds(text: str) -> float:
     """A number of seconds, as an option has it."""
     try:
@@ -52,7 +64,7 @@ def with_target(command: Callable[..., None]) -> Callable[..., None]:
 
 def with_intake(command: Callable[..., None]) -> Callable[..., None]:
     """The same for one that puts jobs in: a store takes no more than its queues may hold."""
-    return with_settings(["store", "queue_size", "token"], {"url": _URL})(command)
+    return with_settings(["store", "token"], {"queue_size": _QUEUE_SIZE, "url": _URL})(command)
 
 
 def with_settings(

@@ -35,7 +35,16 @@ Processes = Annotated[
 Insecure = Annotated[bool, typer.Option("--insecure", help="listen beyond this machine without a token")]
 
 _ALL = [each.name for each in fields(Settings)]
-_WEB_ONLY = {"host", "port", "token", "read_token", "token_file", "allowed_hosts"}
+_WEB_ONLY = {
+    "host",
+    "port",
+    "token",
+    "read_token",
+    "token_file",
+    "allowed_hosts",
+    "scheduled_size",
+    "max_names",
+}
 
 
 @guarded

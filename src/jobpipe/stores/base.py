@@ -17,7 +17,7 @@ from typing import Any, Protocol, Self
 
 from msgspec import Struct
 
-from ..errors import JobConflictError, QueueFullError
+from ..errors import JobConflictError, QueueFullError, TooManyNamesError
 from ..job import TRANSITIONS, WAITING, Attempt, Job, JobError, JobStatus, Move, Progress
 from .limits import Limit, Limits
 
@@ -56,6 +56,12 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     """Of everything that was sent: two jobs with one id and one fingerprint are the same job."""
     key: str | None = None
     """For the limits of its type that hold for each key by itself; None where it is not known (yet)."""
+    former: tuple[str, ...] = ()
+    """The fingerprints that it had under former defaults: a stored job with one of these is the same job, too."""
+
+    def is_same(self, fingerprint: str) -> bool:
+        """Is the stored job of its id, with that fingerprint, this very job?"""
+        return fingerprint == self.fingerprint or fingerprint in self.former
 
 
 class Receipt(Struct, frozen=True, gc=False):
@@ -64,6 +70,11 @@ class Receipt(Struct, frozen=True, gc=False):
     id: str
     status: JobStatus
     is_new: bool
+
+
+Refusal = JobConflictError | QueueFullError | TooManyNamesError
+"""Why a batch was not inserted."""
+Answer = list[Receipt] | Refusal
 
 
 class Lease(Struct, frozen=True, gc=False):
@@ -194,7 +205,7 @@ class Tally(Struct, frozen=True, gc=False):
     count: int
     """Now; rows with 0 may be there."""
     total: int
-    """Ever, since the store was made: how often a job came to have it."""
+    """How often a job came to have it, since the queue and the type have jobs; see `Store.prune`."""
 
 
 class Counts(Struct, frozen=True):
@@ -202,6 +213,9 @@ class Counts(Struct, frozen=True):
 
     tallies: list[Tally]
     paused: frozenset[str]
+    retired: dict[tuple[str, JobStatus], int] = {}
+    """Totals, by type and status, of tallies that were forgotten while their type has jobs in another queue: with
+    these, the totals of a type never shrink as long as it has jobs."""
 
 
 class JobEvent(Struct, frozen=True, gc=False):
@@ -329,22 +343,24 @@ class Store(Protocol):
     # Putting in
 
     def insert(
-        self, batches: Sequence[Sequence[NewJob]], *, capacity: int = 0
-    ) -> list[list[Receipt] | JobConflictError | QueueFullError]:
+        self,
+        batches: Sequence[Sequence[NewJob]],
+        *,
+        capacity: int = 0,
+        scheduled: int = 0,
+        names: int = 0,
+    ) -> list[Answer]:
         """Insert each batch whole or not at all; the answers in the order of the batches.
 
-        A job of the same id and fingerprint counts as inserted. Batches see those before them. With a
-        capacity, no queue comes to have more waiting jobs (scheduled and queued) than that.
+        A job of the same id and fingerprint (or a former one) counts as inserted. Batches see those before them.
+        With a `capacity`, no insert brings a queue to more queued jobs than that; with `scheduled`, the store to more
+        scheduled ones; with `names`, to more pairs of queue and type that have jobs. The last need not be exact
+        where several insert at the same time.
         """
 
     def insert_in(
         self, connection: Any, batch: Sequence[NewJob], *, capacity: int = 0
-    ) -> (
-        list[Receipt]
-        | JobConflictError
-        | QueueFullError
-        | Awaitable[list[Receipt] | JobConflictError | QueueFullError]
-    ):
+    ) -> Answer | Awaitable[Answer]:
         """`insert` of one batch in the caller's own transaction; BadInputError for a foreign connection.
 
         An awaitable of the answer where the connection is one that is awaited.
@@ -499,7 +515,7 @@ class Store(Protocol):
 
     def fire_tick(
         self, name: str, tick_at: float, next_at: float, job: NewJob | None, *, capacity: int = 0
-    ) -> Receipt | JobConflictError | QueueFullError | None:
+    ) -> Receipt | Refusal | None:
         """Put in the job of a tick, if there is one, and go on to the next: both, and only the first to ask.
 
         None if the schedule's next tick is not that one (any more), or it is paused, or there was no job to put in.
@@ -523,4 +539,7 @@ class Store(Protocol):
     # Tidying
 
     def prune(self, keep: float, limit: int = 1_000) -> int:
-        """Delete up to so many jobs that finished longer than so many seconds ago; how many it were."""
+        """Delete up to so many jobs that finished longer than so many seconds ago; how many it were.
+
+        When nothing is left to delete, the tallies of queues and types that have no job any more are forgotten.
+        """

@@ -6,12 +6,13 @@ whoever claims it is told the same, and does not run it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isfinite
 from typing import Any, NamedTuple
 
 from ..job import Job, JobError, JobStatus, instant
-from .base import Tally
+from .base import Counts, Tally
 
 Reader = Callable[[Any], Any]
 """Makes of a stored value that of the job; raises what it likes if that cannot be."""
@@ -117,13 +118,18 @@ def status_of(stored: Any) -> JobStatus:
         return JobStatus.FAILED
 
 
-def tallies_of(rows: Iterable[tuple[str, str, Any, int, int]]) -> list[Tally]:
-    """Tallies by queue, type and status; those of a status that is none are among the failed."""
-    found: dict[tuple[str, str, JobStatus], Tally] = {}
+def counts_of(rows: Iterable[Sequence[Any]], paused: Iterable[str]) -> Counts:
+    """The rows of the tallies: queue, type, status, count and total; those without a queue are of lanes that are gone.
+
+    Those of a status that is none are among the failed.
+    """
+    tallies: dict[tuple[str, str, JobStatus], Tally] = {}
+    retired: Counter[tuple[str, JobStatus]] = Counter()
     for queue, type, stored, count, total in rows:
-        name = (queue, type, status_of(stored))
-        known = found.get(name)
-        found[name] = Tally(
-            *name, count + (known.count if known else 0), total + (known.total if known else 0)
-        )
-    return list(found.values())
+        status = status_of(stored)
+        if not queue:
+            retired[type, status] += total
+            continue
+        known = tallies.get((queue, type, status), Tally(queue, type, status, 0, 0))
+        tallies[queue, type, status] = Tally(queue, type, status, known.count + count, known.total + total)
+    return Counts(list(tallies.values()), frozenset(paused), dict(retired))

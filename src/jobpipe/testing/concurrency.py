@@ -75,6 +75,17 @@ class Concurrency:
         assert sum(accepted) == capacity
         assert tally(store) == {JobStatus.QUEUED: capacity}
 
+    def test_bound_on_scheduled_jobs_is_exact_under_a_rush(self, store: Store, harness: StoreHarness) -> None:
+        bound = 25
+
+        def rush(handle: Store, name: int) -> None:
+            for n in range(10):
+                handle.insert([[new_job(f"j{name}-{n}", queue=f"q{n % 3}", delay=600)]], scheduled=bound)
+
+        with handles(harness) as several:
+            together([partial(rush, several[n % len(several)], n) for n in range(THREADS)])
+        assert tally(store) == {JobStatus.SCHEDULED: bound}
+
     def test_batches_in_a_rush_are_whole_and_within_capacity(
         self, store: Store, harness: StoreHarness
     ) -> None:

@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ..errors import BadInputError, JobConflictError, QueueFullError
+from ..errors import (
+    BadInputError,
+    JobConflictError,
+    QueueFullError,
+    TooManyNamesError,
+    TooManyScheduledError,
+)
 from ..job import JobStatus, Move
-from ..stores.base import Receipt
+from ..stores.base import Counts, Receipt
 from .tools import bring_to, finish, look, new_job, page_ids, put, seconds_between, take_one, tally, totals
 
 if TYPE_CHECKING:
@@ -128,6 +134,19 @@ class Inserting:
         assert answer.id == "a"
         assert look(store, "a") == before
 
+    def test_a_job_that_was_stored_under_a_former_default_is_the_same_job(self, store: Store) -> None:
+        put(store, new_job("a", max_retries=3))
+        again = new_job("a", max_retries=10, former_retries=(5, 3))
+        assert put(store, again) == [Receipt("a", JobStatus.QUEUED, False)]
+        assert put(store, new_job("b"), again) == [
+            Receipt("b", JobStatus.QUEUED, True),
+            Receipt("a", JobStatus.QUEUED, False),
+        ]
+        assert look(store, "a").max_retries == 3
+        for other in (new_job("a", max_retries=10), new_job("a", "x", max_retries=10, former_retries=(5, 3))):
+            (answer,) = store.insert([[other]])
+            assert isinstance(answer, JobConflictError)
+
     def test_ids_differ_by_case(self, store: Store) -> None:
         receipts = put(store, new_job("A", 1), new_job("a", 2))
         assert [receipt.is_new for receipt in receipts] == [True, True]
@@ -175,9 +194,9 @@ class Inserting:
         assert look(store, "b").payload == "two"
 
     def test_full_queue_refuses_the_whole_batch(self, store: Store) -> None:
-        put(store, new_job("a"), new_job("b", delay=60))
+        put(store, new_job("a"), new_job("b"))
         (answer,) = store.insert([[new_job("c"), new_job("d")]], capacity=3)
-        assert isinstance(answer, QueueFullError)
+        assert type(answer) is QueueFullError
         assert (answer.queue, answer.waiting, answer.needed, answer.capacity) == ("default", 2, 2, 3)
         assert page_ids(store) == ["b", "a"]
         (answer,) = store.insert([[new_job("c")]], capacity=3)
@@ -212,11 +231,91 @@ class Inserting:
         assert isinstance(refused, QueueFullError)
         assert isinstance(accepted, list)
 
-    def test_only_waiting_jobs_take_room(self, store: Store) -> None:
-        for status in (JobStatus.DONE, JobStatus.FAILED, JobStatus.CANCELLED, JobStatus.RUNNING):
+    def test_only_jobs_that_are_ready_take_room(self, store: Store) -> None:
+        for status in (
+            *(JobStatus.DONE, JobStatus.FAILED, JobStatus.CANCELLED),
+            *(JobStatus.RUNNING, JobStatus.SCHEDULED),
+        ):
             bring_to(store, status.value, status)
-        (answer,) = store.insert([[new_job("a")]], capacity=1)
-        assert answer == [Receipt("a", JobStatus.QUEUED, True)]
+        (answer,) = store.insert([[new_job("a"), new_job("b", delay=60)]], capacity=1)
+        assert answer == [Receipt("a", JobStatus.QUEUED, True), Receipt("b", JobStatus.SCHEDULED, True)]
+        (answer,) = store.insert([[new_job("c", delay=60)]], capacity=1)
+        assert isinstance(answer, list)
+
+    def test_scheduled_jobs_have_a_bound_of_their_own_over_all_queues(
+        self, store: Store, harness: StoreHarness
+    ) -> None:
+        put(store, new_job("a", delay=60), new_job("b", queue="other", delay=90))
+        (answer,) = store.insert([[new_job("c", queue="third", delay=60), new_job("d")]], scheduled=2)
+        assert type(answer) is TooManyScheduledError
+        assert (answer.queue, answer.waiting, answer.needed, answer.capacity) == ("third", 2, 1, 2)
+        assert "JOBPIPE_SCHEDULED_SIZE" in str(answer)
+        ready, past, more = store.insert(
+            [[new_job("d")], [new_job("e", run_at=1.0)], [new_job("f", run_at=1e10)]], scheduled=2
+        )
+        assert isinstance(ready, list)
+        assert isinstance(past, list), "its time has come: it is ready"
+        assert isinstance(more, TooManyScheduledError)
+        harness.elapse(61)
+        first, second = store.insert([[new_job("g", delay=60)], [new_job("h", delay=60)]], scheduled=2)
+        assert isinstance(first, list), "one has come due"
+        assert isinstance(second, TooManyScheduledError)
+
+    def test_retry_is_never_refused_for_the_bound_on_scheduled_jobs(self, store: Store) -> None:
+        claim = bring_to(store, "a", JobStatus.RUNNING)
+        assert claim is not None
+        store.insert([[new_job("b", delay=60)]], scheduled=1)
+        assert finish(store, claim, Move.RETRY, delay=60)
+        assert tally(store) == {JobStatus.SCHEDULED: 2}
+
+    def test_names_are_bounded(self, store: Store) -> None:
+        put(store, new_job("a"), new_job("b", type="mail"))
+        queue, type, known, both = store.insert(
+            [
+                [new_job("c", queue="new"), new_job("d")],
+                [new_job("e", type="new")],
+                [new_job("f"), new_job("a"), new_job("g", type="mail", delay=60)],
+                [new_job("h", type="x"), new_job("i", type="y")],
+            ],
+            names=2,
+        )
+        assert isinstance(queue, TooManyNamesError)
+        assert (queue.queue, queue.type, queue.most, queue.field) == ("new", "work", 2, "queue")
+        assert "JOBPIPE_MAX_NAMES" in str(queue)
+        assert isinstance(type, TooManyNamesError)
+        assert isinstance(known, list)
+        assert isinstance(both, TooManyNamesError)
+        first, second = store.insert(
+            [[new_job("h", type="x"), new_job("i", type="x")], [new_job("k", type="y")]], names=3
+        )
+        assert isinstance(first, list)
+        assert isinstance(second, TooManyNamesError)
+
+    def test_names_without_jobs_are_forgotten(self, store: Store, harness: StoreHarness) -> None:
+        put(store, *(new_job(f"j{n}", queue=f"q{n}", type=f"t{n}", delay=n % 2 * 60) for n in range(20)))
+        put(store, new_job("a"), new_job("b", queue="gone"), new_job("c", queue="stays", type="t0"))
+        store.cancel([f"j{n}" for n in range(20)] + ["b"])
+        harness.elapse(10)
+        assert store.prune(1, limit=5) == 5
+        assert len(store.counts().tallies) > 5, "there may be more to delete: not yet"
+        assert store.prune(1) == 16
+        left = store.counts()
+        assert {(row.queue, row.type) for row in left.tallies} == {("default", "work"), ("stays", "t0")}
+        assert left.retired == {
+            ("work", JobStatus.QUEUED): 1,
+            ("work", JobStatus.CANCELLED): 1,
+            ("t0", JobStatus.QUEUED): 1,
+            ("t0", JobStatus.CANCELLED): 1,
+        }, "the totals of a type do not shrink while it has jobs"
+        (full, room) = store.insert(
+            [[new_job("d", queue="x"), new_job("e", queue="y")], [new_job("d", queue="x")]], names=3
+        )
+        assert isinstance(full, TooManyNamesError)
+        assert isinstance(room, list), "names that were forgotten make room"
+        store.cancel(["a", "c", "d"])
+        harness.elapse(10)
+        store.prune(1)
+        assert store.counts() == Counts([], frozenset(), {})
 
     def test_retry_is_never_refused_for_want_of_room(self, store: Store) -> None:
         claim = bring_to(store, "a", JobStatus.RUNNING)
@@ -226,7 +325,7 @@ class Inserting:
         assert tally(store) == {JobStatus.QUEUED: 1, JobStatus.SCHEDULED: 1}
         (answer,) = store.insert([[new_job("c")]], capacity=1)
         assert isinstance(answer, QueueFullError)
-        assert answer.waiting == 2
+        assert answer.waiting == 1
 
     @pytest.mark.parametrize("value", HOSTILE, ids=lambda value: ascii(value)[:30])
     def test_payload_and_result_come_back_equal(self, store: Store, value: Any) -> None:

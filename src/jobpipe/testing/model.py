@@ -79,6 +79,7 @@ jobs = st.builds(
     priority=st.integers(-1, 1),
     delay=st.sampled_from(SECONDS),
     key=st.sampled_from([None, "k0", "k1"]),
+    former_retries=st.sampled_from([(), (), (0,), (1, 2)]),
 )
 LIMITS: list[tuple[Limit, ...]] = [
     (),
@@ -152,10 +153,15 @@ class StoreMachine(RuleBasedStateMachine):
     def choose_limits(self, limits: tuple[Limit, ...]) -> None:
         self.limits = limits
 
-    @rule(batches=st.lists(st.lists(jobs, max_size=4), max_size=3), capacity=st.sampled_from([0, 0, 0, 2, 4]))
-    def insert(self, batches: list[list[NewJob]], capacity: int) -> None:
+    @rule(
+        batches=st.lists(st.lists(jobs, max_size=4), max_size=3),
+        capacity=st.sampled_from([0, 0, 0, 2, 4]),
+        scheduled=st.sampled_from([0, 0, 0, 1, 3]),
+        names=st.sampled_from([0, 0, 0, 1, 3]),
+    )
+    def insert(self, batches: list[list[NewJob]], capacity: int, scheduled: int, names: int) -> None:
         self._same(
-            lambda store: store.insert(batches, capacity=capacity),
+            lambda store: store.insert(batches, capacity=capacity, scheduled=scheduled, names=names),
             lambda answers: [
                 each if isinstance(each, list) else (type(each), vars(each)) for each in answers
             ],
@@ -327,7 +333,7 @@ class StoreMachine(RuleBasedStateMachine):
     def counts_are_equal(self) -> None:
         self._same(
             lambda store: store.counts(),
-            lambda counts: ({row for row in counts.tallies if row.total}, counts.paused),
+            lambda counts: ({row for row in counts.tallies if row.total}, counts.paused, counts.retired),
         )
 
     @invariant()

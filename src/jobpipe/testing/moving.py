@@ -69,6 +69,13 @@ class Moving:
         store.discard(["b"])
         assert store.adopt(parcels) == 1
 
+    def test_adopting_knows_a_job_that_was_stored_under_a_former_default(self, store: Store) -> None:
+        put(store, new_job("a", max_retries=3))
+        (parcel,) = store.export(10)
+        job = new_job("a", max_retries=10, former_retries=(3,))
+        assert store.adopt([replace(parcel, job=replace(job, run_at=parcel.job.run_at))]) == 0
+        assert look(store, "a").max_retries == 3
+
     def test_conflict_adopts_nothing(self, store: Store) -> None:
         put(store, new_job("a"), new_job("b"))
         first, second = store.export(10)

@@ -211,6 +211,14 @@ class Scheduling:
         assert the_one(store) == replace(ENTRY, next_at=START + 120, last_at=START + 60, last_job="t1")
         assert totals(store) == {JobStatus.QUEUED: 1}
 
+    def test_tick_whose_job_was_stored_under_a_former_default_goes_on(self, store: Store) -> None:
+        store.put_schedule(ENTRY)
+        put(store, new_job("t1", max_retries=3))
+        job = new_job("t1", max_retries=10, former_retries=(3,))
+        answer = store.fire_tick("s", START + 60, START + 120, job)
+        assert answer == Receipt("t1", JobStatus.QUEUED, False)
+        assert the_one(store).last_job == "t1"
+
     def test_job_of_a_tick_may_be_scheduled(self, store: Store, harness: StoreHarness) -> None:
         store.put_schedule(ENTRY)
         receipt = store.fire_tick("s", START + 60, START + 120, new_job("t1", delay=10))

@@ -210,9 +210,10 @@ class Steering:
     def test_pruned_id_is_free_again_and_totals_stay(self, store: Store, harness: StoreHarness) -> None:
         claim = bring_to(store, "a", JobStatus.DONE)
         assert claim is not None
+        put(store, new_job("b"))
         harness.elapse(10)
         store.prune(5)
-        assert totals(store) == {JobStatus.QUEUED: 1, JobStatus.RUNNING: 1, JobStatus.DONE: 1}
+        assert totals(store) == {JobStatus.QUEUED: 2, JobStatus.RUNNING: 1, JobStatus.DONE: 1}
         assert not finish(store, claim)
         (receipt,) = put(store, new_job("a", "other"))
         assert receipt.is_new

@@ -13,7 +13,7 @@ from threading import Barrier
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..job import Job, JobError, JobStatus, Move
-from ..payload import encode, fingerprint
+from ..payload import encode, fingerprints
 from ..stores.base import Claim, Filter, NewJob, Outcome, Receipt, Settlement
 from ..stores.limits import Limit
 
@@ -39,9 +39,17 @@ def new_job(
     run_at: float | None = None,
     deadline: float | None = None,
     key: str | None = None,
+    former_retries: Sequence[int] = (),
 ) -> NewJob:
-    """A job as the enqueue API would make it."""
+    """A job as the enqueue API would make it; max_retries had these defaults before."""
     raw = encode(payload)
+    fingerprint, *former = fingerprints(
+        raw,
+        *(
+            (type, queue, retries, priority, delay, run_at, deadline)
+            for retries in (max_retries, *former_retries)
+        ),
+    )
     return NewJob(
         id=id,
         type=type,
@@ -52,8 +60,9 @@ def new_job(
         delay=delay,
         run_at=run_at,
         deadline=deadline,
-        fingerprint=fingerprint(raw, type, queue, max_retries, priority, delay, run_at, deadline),
+        fingerprint=fingerprint,
         key=key,
+        former=tuple(former),
     )
 
 

@@ -60,6 +60,8 @@ class MetricsPage:
         for tally in self._counts.tallies if self._counts is not None else ():
             now[tally.queue, tally.status] += tally.count
             ever[tally.type, tally.status] += tally.total
+        for (type, status), total in self._counts.retired.items() if self._counts is not None else ():
+            ever[type, status] += total
         meters = None if self._site.service is None else self._site.service.meters
         return _families(
             ever, now, meters.run_seconds if meters else {}, meters.wait_seconds if meters else {}

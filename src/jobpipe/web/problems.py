@@ -24,6 +24,8 @@ from ..errors import (
     StoppingError,
     StoreAwayError,
     StoreError,
+    TooManyNamesError,
+    TooManyScheduledError,
     WrongStatusError,
 )
 from ..payload import BadJsonError
@@ -124,8 +126,10 @@ KINDS: Mapping[type[Exception], _Kind] = {
     PayloadTooLargeError: _Kind(413, "payload-too-large", "The payload is too large"),
     ContentTypeError: _Kind(415, "content-type", "Not sent as JSON"),
     BadInputError: _Kind(422, "bad-input", "A value is wrong"),
+    TooManyNamesError: _Kind(422, "too-many-names", "Too many names"),
     TooManyWrongTokensError: _Kind(429, "too-many-wrong-tokens", "Too many wrong tokens"),
     QueueFullError: _Kind(503, "queue-full", "The queue is full"),
+    TooManyScheduledError: _Kind(503, "too-many-scheduled", "Too many jobs are scheduled"),
     StoppingError: _Kind(503, "stopping", "The service is stopping"),
     NotReadyError: _Kind(503, "not-ready", "The service is not ready"),
     TooManyStreamsError: _Kind(503, "too-many-streams", "Too many streams"),

@@ -21,6 +21,7 @@ class QueueRoutes:
     """Looking at queues, and holding them up."""
 
     def __init__(self, site: Site) -> None:
+        self._site = site
         self._pipe = site.pipe
 
     def calls(self) -> list[Call]:
@@ -52,7 +53,10 @@ class QueueRoutes:
         return json_response(QueueList(await self._pipe.queues()))
 
     async def pause(self, request: Request) -> Response:
-        return json_response(await self._pipe.pause(request.path_params["name"]))
+        name = request.path_params["name"]
+        counts = await self._pipe.courier.call(self._pipe.store.counts)
+        self._site.check_new_name(counts.paused, name, "paused queues")
+        return json_response(await self._pipe.pause(name))
 
     async def resume(self, request: Request) -> Response:
         return json_response(await self._pipe.resume(request.path_params["name"]))

@@ -148,6 +148,8 @@ class ScheduleRoutes:
             raise BadInputError("name", f"must be that of the path, {name[:100]!r}, got {wanted.name!r}")
         if wanted.next_at:
             await self._check_ticks(name, wanted)
+        known = await self._site.pipe.courier.call(self._site.pipe.store.schedules)
+        self._site.check_new_name({entry.name for entry in known.entries}, name, "schedules")
         return json_response(await self._schedules.put(name, wanted.request()))
 
     async def _check_ticks(self, name: str, wanted: ScheduleBody) -> None:
@@ -177,5 +179,5 @@ class ScheduleRoutes:
 
     async def run(self, request: Request) -> Response:
         self._site.check_takes_jobs()
-        receipt = await self._schedules.run(request.path_params["name"])
+        receipt = await self._schedules.run(request.path_params["name"], self._site.pipe.door)
         return json_response(Accepted(receipt.id, receipt.status), 202)

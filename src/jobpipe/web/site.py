@@ -6,10 +6,10 @@ Calls may come from any event loop, but those that take long only from one at a 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Collection
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..errors import QueueFullError, StoppingError
+from ..errors import BadInputError, QueueFullError, StoppingError, TooManyScheduledError
 from .body import ClientGone
 from .problems import NotReadyError
 
@@ -64,10 +64,20 @@ class Site:
         if self.service is not None and not self.service.is_started:
             raise NotReadyError("the service is starting and has no store yet: try again later")
 
+    def check_new_name(self, known: Collection[str], name: str, what: str) -> None:
+        """BadInputError if there are as many of these names as may be, and this one is not among them."""
+        most = self.pipe.settings.max_names
+        if most and name not in known and len(known) >= most:
+            raise BadInputError(
+                "name",
+                f"would be new, and there are {len(known):,} {what}, which is the most allowed: "
+                "do without some, or raise JOBPIPE_MAX_NAMES",
+            )
+
     def retry_after(self, error: Exception) -> int | None:
         """In how many seconds there will be room, where that is what was missing."""
-        if not isinstance(error, QueueFullError):
-            return None
+        if not isinstance(error, QueueFullError) or isinstance(error, TooManyScheduledError):
+            return None  # Why not for scheduled ones: when they come due says nothing about the pace
         return self.pipe.pace.seconds_for(max(error.waiting + error.needed - error.capacity, 1), error.queue)
 
     async def patiently(self, request: Request, result: Awaitable[T]) -> T | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jobpipe import Jobpipe
+from jobpipe import Jobpipe, JobRequest
 
 from .conftest import Caller, calling, problem, run
 
@@ -113,6 +113,56 @@ def test_a_batch_of_1000_goes_in() -> None:
         assert len(answer.json()["jobs"]) == 1_000
 
     run(scenario, Jobpipe("memory://", queue_size=0))
+
+
+def test_ready_and_scheduled_jobs_have_bounds_of_their_own_at_the_door(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("QUEUE_SIZE", "2")
+    monkeypatch.setenv("JOBPIPE_SCHEDULED_SIZE", "3")
+
+    async def scenario(call: Caller) -> None:
+        later: list[dict[str, Any]] = [{"delay": 60, "queue": queue} for queue in "abb"]
+        assert (await call("POST", "/enqueue/batch", json={"jobs": [*later, {}, {}]})).status_code == 202
+        full = await call("POST", "/enqueue", json={})
+        assert "queue-full" in problem(full, 503)["type"]
+        assert "2 of 2 places" in full.json()["detail"]
+        assert "QUEUE_SIZE" in full.json()["detail"]
+        for path, body in [("/enqueue", later[0]), ("/enqueue/batch", {"jobs": [later[0]]})]:
+            full = await call("POST", path, json=body)
+            assert "too-many-scheduled" in problem(full, 503)["type"]
+            assert "3 of 3 places" in full.json()["detail"]
+            assert "JOBPIPE_SCHEDULED_SIZE" in full.json()["detail"]
+            assert int(full.headers["retry-after"]) >= 1
+        await call.pipe.enqueue_many([JobRequest(), JobRequest(delay=60)])
+        stats = (await call("GET", "/stats")).json()
+        assert (stats["queued"], stats["scheduled"]) == (3, 4), "a program is not at the door"
+
+    run(scenario, Jobpipe("memory://"))
+
+
+def test_the_number_of_names_is_bounded_at_the_door(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JOBPIPE_MAX_NAMES", "2")
+
+    async def scenario(call: Caller) -> None:
+        for body in ({"queue": "a"}, {"type": "b"}, {"queue": "a"}):
+            assert (await call("POST", "/enqueue", json=body)).status_code == 202
+        for body in ({"queue": "c"}, {"type": "c"}):
+            refused = await call.refused(422, "POST", "/enqueue", json=body)
+            assert refused["field"] == "queue"
+            assert "2 pairs" in refused["detail"]
+            assert "JOBPIPE_MAX_NAMES" in refused["detail"]
+        await call.refused(422, "POST", "/enqueue/batch", json={"jobs": [{"queue": "a"}, {"queue": "c"}]})
+        for name in "abb":
+            assert (await call("POST", f"/queues/{name}/pause")).status_code == 200
+        assert "JOBPIPE_MAX_NAMES" in (await call.refused(422, "POST", "/queues/c/pause"))["detail"]
+        every = {"type": "echo", "every": 60}
+        for name in "abb":
+            assert (await call("PUT", f"/schedules/{name}", json=every)).status_code == 200
+        assert "JOBPIPE_MAX_NAMES" in (await call.refused(422, "PUT", "/schedules/c", json=every))["detail"]
+        await call.pipe.enqueue("new", queue="new")
+
+    run(scenario, Jobpipe("memory://"))
 
 
 def test_a_full_queue_says_when_to_come_back() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import jsonschema_rs
 
 from jobpipe import Jobpipe
+from jobpipe.chores import Chores
 from jobpipe.service import Service
 from jobpipe.web.app import make_app
 
@@ -22,6 +23,35 @@ def test_the_probes_answer(on_memory: Any) -> None:
             assert (response.status_code, response.json()) == (200, {"status": "ok"})
 
     on_memory(scenario)
+
+
+def test_names_without_jobs_leave_the_metrics() -> None:
+    async def main() -> None:
+        pipe = Jobpipe("memory://", keep=0)
+        pipe.job("gone")(lambda: None)
+        service = Service(pipe)
+        async with calling(pipe, service=service) as call:
+            await service.start()
+            await call("POST", "/enqueue", json={"id": "a", "type": "gone", "queue": "old"})
+            await call("POST", "/enqueue", json={"id": "b", "queue": "old"})
+            await call("POST", "/enqueue", json={"id": "c", "delay": 3600})
+            for id in "ab":
+                await call("GET", f"/jobs/{id}/wait")
+            before = (await call("GET", "/metrics")).text
+            chores = Chores(pipe, None, pipe.store)
+            for moment in (0.0, 120.0):
+                chores.do(moment)
+            after = (await call("GET", "/metrics")).text
+            for name in ('type="gone"', 'queue="old"'):
+                assert name in before
+                assert name not in after
+            total = 'jobpipe_jobs_total{status="done",type="echo"} 1.0'
+            assert total in before
+            assert total in after, "the type has a job in another queue: its total never falls"
+            assert [queue["name"] for queue in (await call("GET", "/queues")).json()["queues"]] == ["default"]
+            await service.stop()
+
+    asyncio.run(main())
 
 
 def test_a_service_is_ready_between_start_and_stop_and_reads_go_on_after() -> None:

@@ -167,6 +167,9 @@ class Gates:
         ]
         for name in idle:
             del self._gates[name]
+        for type in [type for type in self._opening if self.opens_in(type, now) is None]:
+            del self._opening[type]
+        self.cooling(now)
 
 
 class Passage:

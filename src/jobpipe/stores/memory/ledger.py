@@ -5,7 +5,7 @@ A status changes in `move` alone, as TRANSITIONS says. Whoever uses it holds the
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict, deque
+from collections import Counter, OrderedDict, deque
 from itertools import count
 
 from ...job import FINISHED, TRANSITIONS, WAITING, JobStatus, Move
@@ -31,8 +31,11 @@ class Ledger:
         """Those that run, and those that are queued but claimed ahead."""
         self.finished: OrderedDict[str, Record] = OrderedDict()
         """In the order in which they finished."""
-        self.waiting: defaultdict[str, int] = defaultdict(int)
-        """How many jobs wait, by queue."""
+        self.queued: Counter[str] = Counter()
+        """How many jobs are queued, by queue."""
+        self.lane_count = 0
+        self.retired: Counter[tuple[str, JobStatus]] = Counter()
+        """As `Counts.retired` says."""
         self.events: deque[JobEvent] = deque(maxlen=KEPT_EVENTS)
         self.last_event = 0
         self.changes = 0
@@ -40,7 +43,7 @@ class Ledger:
 
     def add(self, new: NewJob, now: float, created_at: float, attempts: int = 0, runs: int = 0) -> Record:
         """Take in a job that is not there yet."""
-        run_at = now + new.delay if new.run_at is None else new.run_at
+        run_at = run_at_of(new, now)
         status = JobStatus.QUEUED if run_at <= now else JobStatus.SCHEDULED
         lane, number = self._lane(new), next(self._numbers)
         record = Record(new, lane, number, status, run_at, created_at, attempts, runs, key=new.key)
@@ -56,6 +59,7 @@ class Ledger:
         lane = lanes.get(new.queue)
         if lane is None:
             lane = lanes[new.queue] = Lane(new.queue, new.type)
+            self.lane_count += 1
         return lane
 
     def come_due(self, now: float) -> None:
@@ -103,11 +107,27 @@ class Ledger:
         if len(self.order) > 2 * len(self.jobs) + 16:
             self.order = [each for each in self.order if self.jobs.get(each.new.id) is each]
 
+    def forget_names(self) -> None:
+        """Forget the lanes that have no jobs; their totals stay with their type, while that has some."""
+        for type, lanes in list(self.lanes.items()):
+            for lane in [lane for lane in lanes.values() if not any(lane.counts.values())]:
+                del lanes[lane.queue]
+                self.lane_count -= 1
+                self.retired.update({(type, status): total for status, total in lane.totals.items() if total})
+            if not lanes:
+                del self.lanes[type]
+        self.retired = Counter({key: total for key, total in self.retired.items() if key[0] in self.lanes})
+
+    def _count_queued(self, queue: str, change: int) -> None:
+        self.queued[queue] += change
+        if not self.queued[queue]:
+            del self.queued[queue]
+
     def _leave(self, record: Record, now: float, *, keeps_lease: bool = False) -> None:
         new, status, lane = record.new, record.status, record.lane
         lane.counts[status] -= 1
-        if status in WAITING:
-            self.waiting[new.queue] -= 1
+        if status is JobStatus.QUEUED:
+            self._count_queued(new.queue, -1)
         if record.token is not None:
             if not keeps_lease:
                 self._end_lease(record, now)
@@ -121,8 +141,8 @@ class Ledger:
         lane.counts[status] += 1
         lane.totals[status] += 1
         if status in WAITING:
-            self.waiting[new.queue] += 1
             if status is JobStatus.QUEUED:
+                self._count_queued(new.queue, 1)
                 lane.ready.push(record, record.precedence())
             else:
                 self.scheduled.push(record, (record.run_at, record.number))
@@ -133,3 +153,28 @@ class Ledger:
         self.events.append(
             JobEvent(self.last_event, new.id, new.type, new.queue, status, record.attempts),
         )
+
+
+class Taken:
+    """What the jobs take up, as an `Occupancy`."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    def ready(self, queue: str) -> int:
+        return self._ledger.queued[queue]
+
+    def scheduled(self) -> int:
+        return self._ledger.scheduled.live
+
+    def has_lane(self, lane: tuple[str, str]) -> bool:
+        queue, type = lane
+        return queue in self._ledger.lanes.get(type, {})
+
+    def lanes(self) -> int:
+        return self._ledger.lane_count
+
+
+def run_at_of(new: NewJob, now: float) -> float:
+    """When a new job is to run."""
+    return now + new.delay if new.run_at is None else new.run_at

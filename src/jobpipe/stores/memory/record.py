@@ -80,7 +80,7 @@ class Record:
         """The job as it moves to another store."""
         return Parcel(
             number=self.number,
-            job=replace(self.new, run_at=self.run_at, delay=0.0, key=self.key),
+            job=replace(self.new, run_at=self.run_at, delay=0.0, key=self.key, former=()),
             attempts=self.attempts,
             runs=self.runs,
             created_at=self.created_at,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from heapq import heapify, heappop, heapreplace
@@ -20,7 +19,7 @@ from typing import Any, Self
 from msgspec import json
 from msgspec.structs import replace
 
-from ...errors import BadInputError, JobConflictError, QueueFullError
+from ...errors import BadInputError, JobConflictError
 from ...job import (
     KEPT_HISTORY,
     TRANSITIONS,
@@ -33,7 +32,9 @@ from ...job import (
     Progress,
     instant,
 )
+from ..admission import Bounds, need_of, refusal
 from ..base import (
+    Answer,
     Capabilities,
     Claim,
     Counts,
@@ -48,6 +49,7 @@ from ..base import (
     Page,
     Parcel,
     Receipt,
+    Refusal,
     Rescued,
     ScheduleEntry,
     Schedules,
@@ -58,7 +60,7 @@ from ..base import (
 from ..limits import MOST_PASSED_OVER, Limit, Limits
 from .entries import Entries
 from .gates import Passage
-from .ledger import Ledger
+from .ledger import Ledger, Taken, run_at_of
 from .record import Record
 from .watch import MemoryWatch
 
@@ -108,15 +110,18 @@ class MemoryStore:
         pass
 
     def insert(
-        self, batches: Sequence[Sequence[NewJob]], *, capacity: int = 0
-    ) -> list[list[Receipt] | JobConflictError | QueueFullError]:
+        self,
+        batches: Sequence[Sequence[NewJob]],
+        *,
+        capacity: int = 0,
+        scheduled: int = 0,
+        names: int = 0,
+    ) -> list[Answer]:
+        bounds = Bounds(capacity, scheduled, names)
         with self._step() as now:
-            return [self._insert(batch, capacity, now) for batch in batches]
+            return [self._insert(batch, bounds, now) for batch in batches]
 
-    def _insert(
-        self, batch: Sequence[NewJob], capacity: int, now: float
-    ) -> list[Receipt] | JobConflictError | QueueFullError:
-        needed: defaultdict[str, int] = defaultdict(int)
+    def _insert(self, batch: Sequence[NewJob], bounds: Bounds, now: float) -> Answer:
         if len(batch) > 1:
             seen: set[str] = set()
             for new in batch:
@@ -125,15 +130,13 @@ class MemoryStore:
                 seen.add(new.id)
         for new in batch:
             known = self._ledger.jobs.get(new.id)
-            if known is None:
-                needed[new.queue] += 1
-            elif known.new.fingerprint != new.fingerprint:
+            if known is not None and not new.is_same(known.new.fingerprint):
                 return JobConflictError(new.id)
-        for queue, more in needed.items() if capacity else ():
-            if self._ledger.waiting[queue] + more > capacity:
-                return QueueFullError(
-                    queue, waiting=self._ledger.waiting[queue], needed=more, capacity=capacity
-                )
+        if any(bounds):
+            fresh = ((new, run_at_of(new, now) <= now) for new in batch if new.id not in self._ledger.jobs)
+            refused = refusal(need_of(fresh), bounds, Taken(self._ledger))
+            if refused is not None:
+                return refused
         return [self._insert_one(new, now) for new in batch]
 
     def _insert_one(self, new: NewJob, now: float) -> Receipt:
@@ -142,9 +145,7 @@ class MemoryStore:
             return Receipt(new.id, known.status, False)
         return Receipt(new.id, self._ledger.add(new, now, now).status, True)
 
-    def insert_in(
-        self, connection: Any, batch: Sequence[NewJob], *, capacity: int = 0
-    ) -> list[Receipt] | JobConflictError | QueueFullError:
+    def insert_in(self, connection: Any, batch: Sequence[NewJob], *, capacity: int = 0) -> Answer:
         raise BadInputError("connection", f"cannot be used with {self.url}, which has no transactions")
 
     def claim(
@@ -414,7 +415,7 @@ class MemoryStore:
                 for status, total in lane.totals.items()
                 if total
             ]
-            return Counts(tallies, frozenset(self._paused))
+            return Counts(tallies, frozenset(self._paused), dict(self._ledger.retired))
 
     def ahead(self, id: str) -> int:
         with self._step():
@@ -484,13 +485,13 @@ class MemoryStore:
 
     def fire_tick(
         self, name: str, tick_at: float, next_at: float, job: NewJob | None, *, capacity: int = 0
-    ) -> Receipt | JobConflictError | QueueFullError | None:
+    ) -> Receipt | Refusal | None:
         with self._step() as now:
             if not self._entries.is_next_tick(name, tick_at):
                 return None
             receipt = None
             if job is not None:
-                answer = self._insert([job], capacity, now)
+                answer = self._insert([job], Bounds(capacity), now)
                 if not isinstance(answer, list):
                     return answer
                 (receipt,) = answer
@@ -512,7 +513,7 @@ class MemoryStore:
         with self._step() as now:
             for parcel in parcels:
                 known = self._ledger.jobs.get(parcel.job.id)
-                if known and known.new.fingerprint != parcel.job.fingerprint:
+                if known and not parcel.job.is_same(known.new.fingerprint):
                     raise JobConflictError(parcel.job.id)
             new = [parcel for parcel in parcels if parcel.job.id not in self._ledger.jobs]
             for parcel in new:
@@ -542,6 +543,8 @@ class MemoryStore:
                 pruned += 1
             self._ledger.tidy()
             self._ledger.gates.tidy(now)
+            if pruned < limit:
+                self._ledger.forget_names()
         return pruned
 
 

@@ -17,9 +17,10 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow, tuple_row
 
 from ...errors import BadInputError
-from ..base import NewJob
+from ..admission import Bounds
+from ..base import Answer, NewJob
 from .connection import BEGIN, COMMIT, Connection, Connections, Result, Step
-from .inserting import Answer, Conversation, guest_steps
+from .inserting import Conversation, guest_steps
 from .migrate import HAS_TABLE
 from .statements import Statements
 
@@ -105,7 +106,7 @@ class Guests:
             self._known.add(connection)
         if is_alone:
             yield BEGIN
-        answers = yield from guest_steps(self._sql, [batch], capacity, now)
+        answers = yield from guest_steps(self._sql, [batch], Bounds(capacity), now)
         yield Step(self._sql("tell_work"))
         if is_alone:
             yield COMMIT

@@ -7,24 +7,25 @@ blocks or with one that is awaited, is no business of its own.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from ...errors import JobConflictError, QueueFullError, StoreAwayError
+from ...errors import JobConflictError, StoreAwayError
 from ...job import JobStatus
-from ..base import NewJob, Receipt
+from ..admission import Bounds, Lane, need_of, refusal
+from ..base import Answer, NewJob, Receipt, Refusal
 from .arrays import numbers, texts
 from .connection import Result, Step
 from .statements import Statements
 
 Batch: TypeAlias = Sequence[NewJob]
-Answer: TypeAlias = list[Receipt] | JobConflictError | QueueFullError
 Conversation: TypeAlias = Generator[Step, Result, list[Answer]]
 
 _TRIES = 30
+NO_BOUNDS = Bounds()
 
 
-def insert_values(jobs: Sequence[NewJob], now: float | None, capacity: int) -> dict[str, Any]:
+def insert_values(jobs: Sequence[NewJob], now: float | None, bounds: Bounds = NO_BOUNDS) -> dict[str, Any]:
     """The parameters of insert.sql."""
     return {
         "ids": texts([job.id for job in jobs]),
@@ -39,25 +40,37 @@ def insert_values(jobs: Sequence[NewJob], now: float | None, capacity: int) -> d
         "fingerprints": texts([job.fingerprint for job in jobs]),
         "keys": texts([job.key for job in jobs]),
         "now": now,
-        "capacity": capacity,
+        "capacity": bounds.ready,
+        "scheduled": bounds.scheduled,
+        "names": bounds.names,
     }
 
 
+def lock_steps(statements: Statements, jobs: Iterable[NewJob], bounds: Bounds) -> list[Step]:
+    """What an insert waits for, so that no other takes the same room: always in this order."""
+    jobs = list(jobs)
+    steps = []
+    if bounds.ready:
+        steps.append(Step(statements("lock_queues"), {"queues": sorted({job.queue for job in jobs})}))
+    if bounds.scheduled and any(job.delay > 0 or job.run_at is not None for job in jobs):
+        steps.append(Step(statements("lock_scheduled")))
+    return steps
+
+
 def insert_steps(
-    statements: Statements, batches: Sequence[Batch], capacity: int, now: float | None
+    statements: Statements, batches: Sequence[Batch], bounds: Bounds, now: float | None
 ) -> Conversation:
     """Insert batches within a transaction that is short: nobody else can fill the queues until it ends."""
-    if capacity:
-        yield Step(
-            statements("lock_queues"), {"queues": sorted({job.queue for each in batches for job in each})}
-        )
-    return (yield from guest_steps(statements, batches, capacity, now))
+    locks = lock_steps(statements, (job for batch in batches for job in batch), bounds)
+    for step in locks:  # noqa: UP028 (what is sent back must not reach the list)
+        yield step
+    return (yield from guest_steps(statements, batches, bounds, now))
 
 
 def guest_steps(
-    statements: Statements, batches: Sequence[Batch], capacity: int, now: float | None
+    statements: Statements, batches: Sequence[Batch], bounds: Bounds, now: float | None
 ) -> Conversation:
-    """The same within one that may take its time, with the capacity as it looks at this moment.
+    """The same within one that may take its time, with the bounds as it looks at this moment.
 
     Look, decide, write; again if another wrote the same id meanwhile.
     """
@@ -67,12 +80,13 @@ def guest_steps(
     for _ in range(_TRIES):
         found = yield Step(statements("known"), {"ids": ids})
         known = {id: (fingerprint, JobStatus(status)) for id, fingerprint, status in found.rows}
-        waiting: dict[str, int] = {}
-        if capacity:
-            waiting = dict((yield Step(statements("waiting"), {"queues": queues})).rows)
-        plans, new = decide(batches, known, waiting, capacity)
+        taken = None
+        if any(bounds):
+            values = {"queues": queues, "names": bounds.names, "now": now}
+            taken = Taken((yield Step(statements("taken"), values)).rows)
+        plans, new = decide(batches, known, taken, bounds)
         yield Step(b"SAVEPOINT jobpipe")
-        written = yield Step(fresh, insert_values(new, now, 0))
+        written = yield Step(fresh, insert_values(new, now))
         if len(written.rows) == len(new):
             yield Step(b"RELEASE SAVEPOINT jobpipe")
             statuses = {id: JobStatus(status) for id, status in written.rows}
@@ -82,34 +96,71 @@ def guest_steps(
     raise StoreAwayError(f"others inserted the same ids {_TRIES} times meanwhile")
 
 
-Plan: TypeAlias = Sequence[tuple[str, bool]] | JobConflictError | QueueFullError
+class Taken:
+    """What the jobs take up, as an `Occupancy`: the rows of taken.sql, and what is to be written beside them."""
+
+    def __init__(self, rows: Sequence[Sequence[Any]]) -> None:
+        self.now, scheduled, lanes, *_ = rows[0]
+        self._scheduled, self._lanes = int(scheduled), int(lanes or 0)
+        self._ready: Counter[str] = Counter()
+        self._known: set[Lane] = set()
+        for *_, queue, type, count in rows:
+            if queue is not None:
+                self._ready[queue] += int(count)
+                self._known.add((queue, type))
+
+    def ready(self, queue: str) -> int:
+        return self._ready[queue]
+
+    def scheduled(self) -> int:
+        return self._scheduled
+
+    def has_lane(self, lane: Lane) -> bool:
+        return lane in self._known
+
+    def lanes(self) -> int:
+        return self._lanes
+
+    def is_ready(self, job: NewJob) -> bool:
+        """Is a new job queued at once?"""
+        return bool((self.now + job.delay if job.run_at is None else job.run_at) <= self.now)
+
+    def take(self, jobs: Sequence[NewJob]) -> None:
+        """These are written, too."""
+        need = need_of((job, self.is_ready(job)) for job in jobs)
+        self._ready += need.ready
+        self._scheduled += need.scheduled.total()
+        self._lanes += len(need.lanes - self._known)
+        self._known |= need.lanes
+
+
+Plan: TypeAlias = Sequence[tuple[str, bool]] | Refusal
 """The ids of a batch and whether each is new, or why there will be none."""
 
 
 def decide(
     batches: Sequence[Batch],
     known: Mapping[str, tuple[str, JobStatus]],
-    waiting: Mapping[str, int],
-    capacity: int,
+    taken: Taken | None,
+    bounds: Bounds,
 ) -> tuple[list[Plan], list[NewJob]]:
     """What becomes of each batch, those before it considered, and all jobs that are to be written."""
     plans: list[Plan] = []
     prints = {id: fingerprint for id, (fingerprint, _) in known.items()}
-    taken = Counter(waiting)
     accepted: list[NewJob] = []
     for batch in batches:
-        problem: JobConflictError | QueueFullError | None = _conflict(batch, prints)
+        problem: Refusal | None = _conflict(batch, prints)
         new = [job for job in batch if job.id not in prints]
-        needed = Counter(job.queue for job in new)
-        if problem is None and capacity:
-            problem = _full(needed, taken, capacity)
+        if problem is None and taken is not None:
+            problem = refusal(need_of((job, taken.is_ready(job)) for job in new), bounds, taken)
         if problem is not None:
             plans.append(problem)
             continue
         fresh = {job.id for job in new}
         plans.append([(job.id, job.id in fresh) for job in batch])
         accepted += new
-        taken += needed
+        if taken is not None:
+            taken.take(new)
         prints |= {job.id: job.fingerprint for job in new}
     return plans, accepted
 
@@ -121,23 +172,15 @@ def _conflict(batch: Batch, prints: Mapping[str, str]) -> JobConflictError | Non
             return JobConflictError(job.id, "is twice in the batch")
         seen.add(job.id)
     for job in batch:
-        if prints.get(job.id, job.fingerprint) != job.fingerprint:
+        if not job.is_same(prints.get(job.id, job.fingerprint)):
             return JobConflictError(job.id)
-    return None
-
-
-def _full(needed: Mapping[str, int], taken: Mapping[str, int], capacity: int) -> QueueFullError | None:
-    for queue, count in needed.items():
-        waiting = int(taken.get(queue, 0))
-        if waiting + count > capacity:
-            return QueueFullError(queue, waiting=waiting, needed=count, capacity=capacity)
     return None
 
 
 def _answer(
     plan: Plan, known: Mapping[str, tuple[str, JobStatus]], statuses: Mapping[str, JobStatus]
 ) -> Answer:
-    if isinstance(plan, JobConflictError | QueueFullError):
+    if isinstance(plan, Exception):
         return plan
     # Why not by is_new alone: what an earlier batch of the call wrote is known to this one, and no row yet.
     return [Receipt(id, statuses[id] if id in statuses else known[id][1], is_new) for id, is_new in plan]

@@ -56,7 +56,7 @@ def adopt(
         ).fetchall()
         prints = {id: fingerprint for id, fingerprint, _ in known}
         for parcel in parcels:
-            if prints[parcel.job.id] != parcel.job.fingerprint:
+            if not parcel.job.is_same(prints[parcel.job.id]):
                 raise JobConflictError(parcel.job.id)
     return written
 
@@ -64,7 +64,7 @@ def adopt(
 def _values(parcels: Sequence[Parcel], now: float | None) -> dict[str, Any]:
     """The parameters of adopt.sql."""
     return {
-        **insert_values([parcel.job for parcel in parcels], now, 0),
+        **insert_values([parcel.job for parcel in parcels], now),
         "attempts": numbers([parcel.attempts for parcel in parcels]),
         "runs": numbers([parcel.runs for parcel in parcels]),
         "created_at": numbers([parcel.created_at for parcel in parcels]),

@@ -13,10 +13,12 @@ from typing import Any, Self
 import msgspec
 from psycopg import errors as pg
 
-from ...errors import JobConflictError, QueueFullError, StoreError
+from ...errors import StoreError
 from ...job import KEPT_HISTORY, WAITING, Job, JobError, JobStatus, Move, Progress, sources
 from ...marks import reach
+from ..admission import Bounds
 from ..base import (
+    Answer,
     Capabilities,
     Counts,
     Filter,
@@ -29,6 +31,7 @@ from ..base import (
     Page,
     Parcel,
     Receipt,
+    Refusal,
     Rescued,
     ScheduleEntry,
     Schedules,
@@ -38,14 +41,14 @@ from ..base import (
 )
 from ..limits import GateState, Limit, Limits
 from ..sql_rows import schedule_of, schedule_values
-from ..stored import status_of, tallies_of
+from ..stored import counts_of, status_of
 from .address import Address
 from .arrays import numbers, texts
 from .checking import remarks
 from .claiming import Claimer, Order
 from .connection import Connection, Connections, Result, Step
 from .guest import Guests, lead
-from .inserting import Answer, Conversation, insert_steps, insert_values
+from .inserting import Conversation, insert_steps, insert_values, lock_steps
 from .migrate import migrate
 from .moving import adopt, parcel_of
 from .rows import job_of, settle_values, text_of
@@ -142,32 +145,33 @@ class PostgresStore:
 
     # Putting in
 
-    def insert(self, batches: Sequence[Sequence[NewJob]], *, capacity: int = 0) -> list[Answer]:
+    def insert(
+        self,
+        batches: Sequence[Sequence[NewJob]],
+        *,
+        capacity: int = 0,
+        scheduled: int = 0,
+        names: int = 0,
+    ) -> list[Answer]:
+        bounds = Bounds(capacity, scheduled, names)
         jobs = [job for batch in batches for job in batch]
         if not jobs:
             return [[] for _ in batches]
-        return self._insert_new(batches, jobs, capacity) or self._insert_any(batches, capacity)
+        return self._insert_new(batches, jobs, bounds) or self._insert_any(batches, bounds)
 
     def _insert_new(
-        self, batches: Sequence[Sequence[NewJob]], jobs: list[NewJob], capacity: int
+        self, batches: Sequence[Sequence[NewJob]], jobs: list[NewJob], bounds: Bounds
     ) -> list[Answer] | None:
         """The usual case, all jobs new and room for all: one statement for everything, or None."""
         insert = Step(
             self._sql.filled("insert", on_conflict=""),
-            insert_values(jobs, self._now(), capacity),
+            insert_values(jobs, self._now(), bounds),
             "enqueue-inside",
         )
-        steps = (
-            [
-                self._step("patience", milliseconds=_PATIENCE),
-                self._step("lock_queues", queues=[job.queue for job in jobs]),
-                insert,
-            ]
-            if capacity
-            else [insert]
-        )
+        locks = lock_steps(self._sql, jobs, bounds)
+        patience = [self._step("patience", milliseconds=_PATIENCE)] if locks else []
         try:
-            written = self._change(*steps, is_work=True)[-1].rows
+            written = self._change(*patience, *locks, insert, is_work=True)[-1].rows
         except StoreError as error:
             if isinstance(error.__cause__, pg.UniqueViolation):
                 return None
@@ -178,12 +182,12 @@ class PostgresStore:
         receipts = (Receipt(job.id, statuses[job.id], True) for job in jobs)
         return [list(islice(receipts, len(batch))) for batch in batches]
 
-    def _insert_any(self, batches: Sequence[Sequence[NewJob]], capacity: int) -> list[Answer]:
+    def _insert_any(self, batches: Sequence[Sequence[NewJob]], bounds: Bounds) -> list[Answer]:
         """Each batch looked at by itself."""
 
         def insert() -> Conversation:
             yield self._step("patience", milliseconds=_PATIENCE)
-            answers = yield from insert_steps(self._sql, batches, capacity, self._now())
+            answers = yield from insert_steps(self._sql, batches, bounds, self._now())
             reach("enqueue-inside")
             return answers
 
@@ -332,7 +336,7 @@ class PostgresStore:
         counted, paused, long = self._look(*steps)
         if long.rows[0][0]:
             self._fold()  # Why here: guests fold nothing, and every keeper of leases counts once a second
-        return Counts(tallies_of(counted.rows), frozenset(queue for (queue,) in paused.rows))
+        return counts_of(counted.rows, (queue for (queue,) in paused.rows))
 
     def ahead(self, id: str) -> int:
         ((count,),) = self._look(self._step("ahead", id=id))[0].rows
@@ -405,7 +409,7 @@ class PostgresStore:
 
     def fire_tick(
         self, name: str, tick_at: float, next_at: float, job: NewJob | None, *, capacity: int = 0
-    ) -> Receipt | JobConflictError | QueueFullError | None:
+    ) -> Receipt | Refusal | None:
         values = {"name": name, "tick_at": tick_at, "next_at": next_at, "job": job and job.id}
 
         def tick() -> Conversation:
@@ -414,7 +418,7 @@ class PostgresStore:
                 return []
             answers: list[Answer] = [[]]
             if job is not None:
-                answers = yield from insert_steps(self._sql, [[job]], capacity, self._now())
+                answers = yield from insert_steps(self._sql, [[job]], Bounds(capacity), self._now())
             if isinstance(answers[0], list):
                 yield self._step("advance", **values)
                 reach("tick-inside")
@@ -454,6 +458,8 @@ class PostgresStore:
         idle = self._step("forget_gates"), self._step("forget_cooling")
         *_, pruned = self._look(*idle, self._step("prune", keep=keep, limit=limit))
         self._changed()
+        if pruned.touched < limit:
+            self._fold(self._step("forget_lanes"), self._step("forget_types"))
         return pruned.touched
 
 

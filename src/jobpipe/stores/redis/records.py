@@ -8,9 +8,11 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from ...errors import JobConflictError, QueueFullError
+from ...errors import JobConflictError, QueueFullError, TooManyNamesError, TooManyScheduledError
 from ...job import Attempt, Job, JobError, JobStatus, Progress, instant
+from ..admission import Bounds
 from ..base import (
+    Answer,
     Claim,
     Lease,
     NewJob,
@@ -99,6 +101,7 @@ def new_values(job: NewJob) -> tuple[Any, ...]:
             job.deadline or 0,
             job.fingerprint,
             key_text(job.key),
+            job.former,
         ),
     )
 
@@ -150,10 +153,8 @@ def outcome_values(settlement: Settlement) -> tuple[Any, ...]:
 
 # Out of them
 
-Answer = list[Receipt] | JobConflictError | QueueFullError
 
-
-def answer_of(values: Sequence[Any], batch: Sequence[NewJob], capacity: int) -> Answer:
+def answer_of(values: Sequence[Any], batch: Sequence[NewJob], bounds: Bounds) -> Answer:
     """What became of a batch."""
     kind, *rest = values
     if kind == "ok":
@@ -164,8 +165,12 @@ def answer_of(values: Sequence[Any], batch: Sequence[NewJob], capacity: int) -> 
     if kind == "conflict":
         id, is_twice = rest
         return JobConflictError(id, "is twice in the batch") if is_twice else JobConflictError(id)
+    if kind == "names":
+        return TooManyNamesError(*rest, most=bounds.names)
     queue, waiting, needed = rest
-    return QueueFullError(queue, waiting=waiting, needed=needed, capacity=capacity)
+    if kind == "scheduled":
+        return TooManyScheduledError(queue, waiting=waiting, needed=needed, capacity=bounds.scheduled)
+    return QueueFullError(queue, waiting=waiting, needed=needed, capacity=bounds.ready)
 
 
 def claims_of(packed: bytes, delays: bytes, pasts: bytes, now: float) -> list[Claim]:

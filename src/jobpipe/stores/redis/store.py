@@ -12,9 +12,11 @@ from typing import Any, Self
 
 import msgspec
 
-from ...errors import BadInputError, JobConflictError, QueueFullError, StoreRefusedError
+from ...errors import BadInputError, JobConflictError, StoreRefusedError
 from ...job import Job, JobError, JobStatus, Progress
+from ..admission import Bounds
 from ..base import (
+    Answer,
     Capabilities,
     Counts,
     Filter,
@@ -27,6 +29,7 @@ from ..base import (
     Page,
     Parcel,
     Receipt,
+    Refusal,
     Rescued,
     ScheduleEntry,
     Schedules,
@@ -35,11 +38,10 @@ from ..base import (
     WorkerInfo,
 )
 from ..limits import Limit, Limits
-from ..stored import tallies_of
+from ..stored import counts_of
 from .address import Address, address_of
 from .checking import refuse_unfit, remarks
 from .records import (
-    Answer,
     answer_of,
     claims_of,
     jobs_of,
@@ -58,7 +60,7 @@ from .server import Server
 from .values import entry_values, events_of, limits_of, schedule_of, schedules_of, workers_of
 from .watch import RedisWatch
 
-_STEPS = ("0001_jobs", "0002_claimed_ahead")
+_STEPS = ("0001_jobs", "0002_claimed_ahead", "0003_admission")
 """Of the schema. The second rewrites no record: who reads one of the first sees that it is not claimed ahead."""
 _SCHEMA = len(_STEPS)
 _MOST_AT_ONCE = 1_000
@@ -116,7 +118,15 @@ class RedisStore:
 
     # Putting in
 
-    def insert(self, batches: Sequence[Sequence[NewJob]], *, capacity: int = 0) -> list[Answer]:
+    def insert(
+        self,
+        batches: Sequence[Sequence[NewJob]],
+        *,
+        capacity: int = 0,
+        scheduled: int = 0,
+        names: int = 0,
+    ) -> list[Answer]:
+        bounds = Bounds(capacity, scheduled, names)
         largest = max(map(len, batches), default=0)
         if largest > _LARGEST_BATCH:
             raise BadInputError(
@@ -127,13 +137,11 @@ class RedisStore:
         rest = iter(batches)
         while some := list(_some_of(rest)):
             values = [list(map(new_values, batch)) for batch in some]
-            found = _read(self._run("insert", (capacity, values)))
-            answers += [answer_of(each, batch, capacity) for each, batch in zip(found, some, strict=True)]
+            found = _read(self._run("insert", (bounds, values)))
+            answers += [answer_of(each, batch, bounds) for each, batch in zip(found, some, strict=True)]
         return answers
 
-    def insert_in(
-        self, connection: Any, batch: Sequence[NewJob], *, capacity: int = 0
-    ) -> list[Receipt] | JobConflictError | QueueFullError:
+    def insert_in(self, connection: Any, batch: Sequence[NewJob], *, capacity: int = 0) -> Answer:
         raise BadInputError("connection", f"cannot be used with {self.url}, which has no transactions")
 
     # Running
@@ -228,11 +236,11 @@ class RedisStore:
     def counts(self) -> Counts:
         now, ever, paused = self._run("counts")
         count = {field: int(value) for field, value in zip(now[::2], now[1::2], strict=True)}
-        tallies = tallies_of(
+        rows = (
             (*field.decode().split("/"), count.get(field, 0), int(total))
             for field, total in zip(ever[::2], ever[1::2], strict=True)
         )
-        return Counts(tallies, frozenset(queue.decode() for queue in paused))
+        return counts_of(rows, (queue.decode() for queue in paused))
 
     def ahead(self, id: str) -> int:
         return int(self._run("ahead", id))
@@ -282,13 +290,14 @@ class RedisStore:
 
     def fire_tick(
         self, name: str, tick_at: float, next_at: float, job: NewJob | None, *, capacity: int = 0
-    ) -> Receipt | JobConflictError | QueueFullError | None:
-        told = (name, tick_at, next_at, new_values(job) if job else False, capacity)
+    ) -> Receipt | Refusal | None:
+        bounds = Bounds(capacity)
+        told = (name, tick_at, next_at, new_values(job) if job else False, bounds)
         # Why not twice: the second time would find the next tick, and say that somebody else was first.
         packed = self._run("fire_tick", told, may_repeat=False)
         if packed is None or job is None:
             return None
-        answer = answer_of(_read(packed), [job], capacity)
+        answer = answer_of(_read(packed), [job], bounds)
         return answer[0] if isinstance(answer, list) else answer
 
     # Moving to another store

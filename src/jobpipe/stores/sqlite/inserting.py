@@ -7,19 +7,18 @@ it is undone, and each batch is looked at by itself.
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any
 
-from ...errors import JobConflictError, QueueFullError
+from ...errors import JobConflictError
 from ...job import JobStatus
-from ..base import NewJob, Receipt
+from ..admission import Bounds, Lane, Need, need_of, refusal
+from ..base import Answer, NewJob, Receipt
 from .rows import new_row, text_of
 from .statements import sql
 
 Batch = Sequence[NewJob]
-Answer = list[Receipt] | JobConflictError | QueueFullError
 
 
 class Ticket:
@@ -27,27 +26,27 @@ class Ticket:
 
     __slots__ = ("answers", "batches", "error")
 
-    def __init__(self, batches: list[tuple[Batch, int]]) -> None:
+    def __init__(self, batches: list[tuple[Batch, Bounds]]) -> None:
         self.batches = batches
         self.answers: list[Answer] | None = None
         self.error: BaseException | None = None
 
 
-def insert_all(cursor: sqlite3.Cursor, batches: Sequence[tuple[Batch, int]], now: float) -> list[Answer]:
-    """Insert batches, each with the capacity that it has to heed."""
+def insert_all(cursor: sqlite3.Cursor, batches: Sequence[tuple[Batch, Bounds]], now: float) -> list[Answer]:
+    """Insert batches, each with the bounds that it has to heed."""
     jobs = [job for batch, _ in batches for job in batch]
-    capacities = {capacity for _, capacity in batches}
-    needed = Counter(job.queue for job in jobs)
-    if not any(_full(cursor, needed, capacity) for capacity in capacities):
+    rows = [new_row(job, now) for job in jobs]
+    heeded = {bounds for _, bounds in batches if any(bounds)}
+    need, taken = _need(zip(jobs, rows, strict=True)) if heeded else None, _Taken(cursor)
+    if need is None or not any(refusal(need, bounds, taken) for bounds in heeded):
         cursor.execute("SAVEPOINT together")
-        rows = [new_row(job, now) for job in jobs]
         if _write(cursor, rows, now) == len(jobs):
             cursor.execute("RELEASE together")
             receipts = (Receipt(row[0], row[3], True) for row in rows)
             return [list(islice(receipts, len(batch))) for batch, _ in batches]
         cursor.execute("ROLLBACK TO together")
         cursor.execute("RELEASE together")
-    return [insert_one(cursor, batch, capacity, now) for batch, capacity in batches]
+    return [insert_one(cursor, batch, bounds, now) for batch, bounds in batches]
 
 
 def _write(cursor: sqlite3.Cursor, rows: list[tuple[Any, ...]], now: float) -> int:
@@ -55,7 +54,7 @@ def _write(cursor: sqlite3.Cursor, rows: list[tuple[Any, ...]], now: float) -> i
     return cursor.execute(sql("insert"), {"jobs": text_of(rows), "now": now}).rowcount
 
 
-def insert_one(cursor: sqlite3.Cursor, batch: Batch, capacity: int, now: float) -> Answer:
+def insert_one(cursor: sqlite3.Cursor, batch: Batch, bounds: Bounds, now: float) -> Answer:
     """Insert one batch, or say why not."""
     seen: set[str] = set()
     for job in batch:
@@ -66,14 +65,15 @@ def insert_one(cursor: sqlite3.Cursor, batch: Batch, capacity: int, now: float) 
     for job in batch:
         found = cursor.execute(sql("known"), (job.id,)).fetchone()
         if found is not None:
-            if found[0] != job.fingerprint:
+            if not job.is_same(found[0]):
                 return JobConflictError(job.id)
             known[job.id] = JobStatus(found[1])
     new = [job for job in batch if job.id not in known]
-    full = _full(cursor, Counter(job.queue for job in new), capacity)
-    if full is not None:
-        return full
     rows = {job.id: new_row(job, now) for job in new}
+    if any(bounds):
+        refused = refusal(_need((job, rows[job.id]) for job in new), bounds, _Taken(cursor))
+        if refused is not None:
+            return refused
     _write(cursor, list(rows.values()), now)
     return [
         Receipt(job.id, known[job.id], False) if job.id in known else Receipt(job.id, rows[job.id][3], True)
@@ -81,11 +81,29 @@ def insert_one(cursor: sqlite3.Cursor, batch: Batch, capacity: int, now: float) 
     ]
 
 
-def _full(cursor: sqlite3.Cursor, needed: Counter[str], capacity: int) -> QueueFullError | None:
-    """The error of the first queue that has no room for so many more."""
-    if capacity:
-        for queue, count in needed.items():
-            (waiting,) = cursor.execute(sql("waiting"), (queue,)).fetchone()
-            if waiting + count > capacity:
-                return QueueFullError(queue, waiting=waiting, needed=count, capacity=capacity)
-    return None
+def _need(jobs: Iterable[tuple[NewJob, Sequence[Any]]]) -> Need:
+    """What new jobs would take, each with its row."""
+    return need_of((job, row[3] is JobStatus.QUEUED) for job, row in jobs)
+
+
+class _Taken:
+    """What the jobs take up, as an `Occupancy`."""
+
+    def __init__(self, cursor: sqlite3.Cursor) -> None:
+        self._cursor = cursor
+
+    def ready(self, queue: str) -> int:
+        return self._number("queued", (queue,))
+
+    def scheduled(self) -> int:
+        return self._number("scheduled")
+
+    def has_lane(self, lane: Lane) -> bool:
+        return bool(self._number("has_lane", lane))
+
+    def lanes(self) -> int:
+        return self._number("count_lanes")
+
+    def _number(self, statement: str, values: tuple[str, ...] = ()) -> int:
+        (number,) = self._cursor.execute(sql(statement), values).fetchone()
+        return int(number)

@@ -23,7 +23,6 @@ import msgspec
 from ...errors import (
     BadInputError,
     JobConflictError,
-    QueueFullError,
     SettingsError,
     StoreAwayError,
     StoreRefusedError,
@@ -31,7 +30,9 @@ from ...errors import (
 from ...job import KEPT_HISTORY, TRANSITIONS, Job, JobError, JobStatus, Move, Progress
 from ...marks import reach
 from ...masking import masked
+from ..admission import Bounds
 from ..base import (
+    Answer,
     Capabilities,
     Counts,
     Filter,
@@ -44,6 +45,7 @@ from ..base import (
     Page,
     Parcel,
     Receipt,
+    Refusal,
     Rescued,
     ScheduleEntry,
     Schedules,
@@ -52,11 +54,11 @@ from ..base import (
     WorkerInfo,
 )
 from ..limits import GateState, Limit, Limits
-from ..stored import status_of, tallies_of
+from ..stored import counts_of, status_of
 from . import ticking
 from .choosing import Choice
 from .connection import Connections, begins_by_itself, mapped_errors, plain_cursor
-from .inserting import Answer, Ticket, insert_all, insert_one
+from .inserting import Ticket, insert_all, insert_one
 from .migrate import migrate, refuse_newer
 from .rows import adopted_row, claims_of, job_of, parcel_of, settled_row, stored_of, text_of
 from .statements import sql
@@ -159,8 +161,16 @@ class SqliteStore:
 
     # Putting in
 
-    def insert(self, batches: Sequence[Sequence[NewJob]], *, capacity: int = 0) -> list[Answer]:
-        ticket = Ticket([(batch, capacity) for batch in batches])
+    def insert(
+        self,
+        batches: Sequence[Sequence[NewJob]],
+        *,
+        capacity: int = 0,
+        scheduled: int = 0,
+        names: int = 0,
+    ) -> list[Answer]:
+        bounds = Bounds(capacity, scheduled, names)
+        ticket = Ticket([(batch, bounds) for batch in batches])
         self._tickets.append(ticket)
         with self._inserting:
             if ticket.answers is None and ticket.error is None:
@@ -203,7 +213,7 @@ class SqliteStore:
                 cursor.execute("BEGIN IMMEDIATE")
             cursor.execute("SAVEPOINT jobpipe")
             try:
-                return insert_one(cursor, batch, capacity, self._clock())
+                return insert_one(cursor, batch, Bounds(capacity), self._clock())
             except BaseException:
                 cursor.execute("ROLLBACK TO jobpipe")
                 raise
@@ -404,8 +414,8 @@ class SqliteStore:
 
     def counts(self) -> Counts:
         with self._reading() as cursor:
-            tallies = tallies_of(cursor.execute(sql("tallies")))
-            return Counts(tallies, frozenset(queue for (queue,) in cursor.execute(sql("paused"))))
+            rows = cursor.execute(sql("tallies")).fetchall()
+            return counts_of(rows, (queue for (queue,) in cursor.execute(sql("paused"))))
 
     def ahead(self, id: str) -> int:
         with self._reading() as cursor:
@@ -491,7 +501,7 @@ class SqliteStore:
 
     def fire_tick(
         self, name: str, tick_at: float, next_at: float, job: NewJob | None, *, capacity: int = 0
-    ) -> Receipt | JobConflictError | QueueFullError | None:
+    ) -> Receipt | Refusal | None:
         with self._writing() as (cursor, now):
             receipt = ticking.fire(cursor, name, tick_at, next_at, job, capacity, now)
             self._changes += receipt is not None
@@ -509,7 +519,7 @@ class SqliteStore:
             inserted = cursor.execute(sql("adopt"), {"jobs": text_of(rows)}).rowcount
             for parcel in parcels if inserted < len(parcels) else ():
                 (fingerprint, _) = cursor.execute(sql("known"), (parcel.job.id,)).fetchone()
-                if fingerprint != parcel.job.fingerprint:
+                if not parcel.job.is_same(fingerprint):
                     raise JobConflictError(parcel.job.id)
             self._changes += inserted
             return inserted
@@ -524,7 +534,10 @@ class SqliteStore:
         with self._writing() as (cursor, now):
             cursor.execute(sql("forget_gates"), (now,))
             cursor.execute(sql("forget_cooling"), (now,))
-            return cursor.execute(sql("prune"), (now - keep, limit)).rowcount
+            pruned = cursor.execute(sql("prune"), (now - keep, limit)).rowcount
+            for statement in ("retire_totals", "forget_lanes", "forget_types") if pruned < limit else ():
+                cursor.execute(sql(statement))
+            return pruned
 
 
 def _interrupted(path: Path) -> StoreAwayError:

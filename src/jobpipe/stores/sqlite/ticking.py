@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 
-from ...errors import JobConflictError, QueueFullError
 from ...marks import reach
-from ..base import NewJob, Receipt, ScheduleEntry
+from ..admission import Bounds
+from ..base import NewJob, Receipt, Refusal, ScheduleEntry
 from ..sql_rows import schedule_of, schedule_values
 from .inserting import insert_one
 from .statements import sql
@@ -32,14 +32,14 @@ def fire(
     job: NewJob | None,
     capacity: int,
     now: float,
-) -> Receipt | JobConflictError | QueueFullError | None:
+) -> Receipt | Refusal | None:
     """As `Store.fire_tick` says."""
     (is_next,) = cursor.execute(sql("is_next_tick"), (name, tick_at)).fetchone()
     if not is_next:
         return None
     receipt = None
     if job is not None:
-        answer = insert_one(cursor, [job], capacity, now)
+        answer = insert_one(cursor, [job], Bounds(capacity), now)
         if not isinstance(answer, list):
             return answer
         (receipt,) = answer

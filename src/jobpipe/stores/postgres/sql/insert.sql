@@ -1,6 +1,7 @@
 -- Rows are numbered in the order in which they were told, and written by id: so two that insert the same jobs in
--- another order wait for each other at the first, and never in a circle. Nothing is written if a queue
--- would come to have more waiting jobs than %(capacity)s, unless that is 0.
+-- another order wait for each other at the first, and never in a circle. Nothing is written if a bound (none where
+-- it is 0) has no room for all: %(capacity)s on the queued jobs of a queue, %(scheduled)s on the scheduled ones of the
+-- store, %(names)s on the lanes that have jobs.
 WITH told AS MATERIALIZED (
     SELECT nextval('jobpipe.jobs_seq') AS seq, each.*
     FROM unnest(
@@ -10,7 +11,7 @@ WITH told AS MATERIALIZED (
     ) AS each (
         id, type, queue, payload, max_retries, priority, delay, run_at, deadline, fingerprint, key
     )
-), timed AS (
+), timed AS MATERIALIZED (
     SELECT told.*, now, coalesce(told.run_at, now + delay) AS due_at
     FROM told, jobpipe.now(%(now)s) AS now
 )
@@ -21,13 +22,30 @@ SELECT
     seq, id, type, queue, CASE WHEN due_at <= now THEN 'queued' ELSE 'scheduled' END, max_retries, priority, due_at,
     deadline, now, fingerprint, key, payload::json
 FROM timed
-WHERE %(capacity)s::bigint = 0 OR NOT EXISTS (
-    SELECT 1 FROM (SELECT queue, count(*) AS needed FROM told GROUP BY queue) AS more
+WHERE (%(capacity)s::bigint = 0 OR NOT EXISTS (
+    SELECT 1 FROM (SELECT queue, count(*) AS needed FROM timed WHERE due_at <= now GROUP BY queue) AS more
     WHERE needed + (
         SELECT coalesce(sum(count), 0) FROM jobpipe.counted
-        WHERE counted.queue = more.queue AND counted.status IN ('scheduled', 'queued')
+        WHERE counted.queue = more.queue AND counted.status = 'queued'
     ) > %(capacity)s::bigint
-)
+)) AND (%(scheduled)s::bigint = 0 OR NOT EXISTS (
+    SELECT 1 FROM (SELECT count(*) AS needed FROM timed WHERE due_at > now) AS more
+    WHERE needed > 0 AND needed + (
+        SELECT coalesce(sum(count), 0) FROM jobpipe.counted WHERE counted.status = 'scheduled'
+    ) > %(scheduled)s::bigint
+)) AND CASE -- Why: only where a lane is new are all of them counted.
+    WHEN %(names)s::bigint = 0 THEN true
+    WHEN NOT EXISTS (
+        SELECT 1 FROM told WHERE NOT EXISTS (
+            SELECT 1 FROM jobpipe.tallies WHERE tallies.queue = told.queue AND tallies.type = told.type
+        )
+    ) THEN true
+    ELSE (SELECT count(*) FROM (
+        SELECT queue, type FROM told
+        UNION SELECT queue, type FROM jobpipe.tallies WHERE queue <> ''
+        UNION SELECT queue, type FROM jobpipe.journal
+    ) AS lanes) <= %(names)s::bigint
+END
 ORDER BY id
 on_conflict
 RETURNING id, status

@@ -7,7 +7,7 @@ come_due()
 local news, kept = unpack(told)
 know({ news })
 for _, new in ipairs(news) do
-  if known[new[1]] and known[new[1]][FINGERPRINT] ~= new[10] then return new[1] end
+  if known[new[1]] and not is_same(known[new[1]], new) then return new[1] end
 end
 for n, new in ipairs(news) do
   if not known[new[1]] then
@@ -18,6 +18,7 @@ for n, new in ipairs(news) do
     stow(job, ERROR, error)
     stow(job, HISTORY, history)
     enter(job, lane_of(job))
+    take(job)
   end
 end
 local count = #fresh / 2

@@ -20,6 +20,12 @@ local function increase(key, prefix, changes)
   end
 end
 
+local function flush_queued()
+  for queue, by in pairs(queued) do
+    if by ~= 0 and redis.call('HINCRBY', P .. 'queued', queue, by) == 0 then redis.call('HDEL', P .. 'queued', queue) end
+  end
+end
+
 local function flush_lanes()
   for _, lane in ipairs(lanes) do
     local prefix = lane.queue .. '/' .. lane.type .. '/'
@@ -30,7 +36,8 @@ local function flush_lanes()
       redis.call(command, P .. kind .. '-lanes:' .. lane.type, lane.name)
     end
   end
-  increase(P .. 'waiting', '', waiting)
+  flush_queued()
+  for lane in pairs(named) do redis.call('SADD', P .. 'names', lane) end
 end
 
 local function flush_gates()
@@ -92,8 +99,8 @@ local function flush()
   flush_events()
   tell()
   changed, is_changed, fresh, adds, drops, texts = {}, {}, {}, {}, {}, {}
-  waiting, events, event_count = {}, {}, 0
-  lanes, lane_index, parkings, left = {}, {}, {}, {}
+  queued, events, event_count = {}, {}, 0
+  lanes, lane_index, named, parkings, left = {}, {}, {}, {}, {}
 end
 
 -- Delete jobs for good; what is named there but does not exist is only struck off.

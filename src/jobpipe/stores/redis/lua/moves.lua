@@ -24,7 +24,7 @@ end
 local function tally(lane, status, change)
   lane.counts[status] = (lane.counts[status] or 0) + change
   if change > 0 then lane.totals[status] = (lane.totals[status] or 0) + change end
-  if WAITING[status] then waiting[lane.queue] = (waiting[lane.queue] or 0) + change end
+  if status == 'queued' then queued[lane.queue] = (queued[lane.queue] or 0) + change end
 end
 
 -- The key of the jobs of the lane that are ready, or held; it is about to change.

@@ -1,3 +1,4 @@
+-- with names.lua
 -- told: seconds to keep, how many at the most.
 come_due()
 local keep, limit = unpack(told)
@@ -22,7 +23,9 @@ end
 
 local till = string.format('(%.17g', now - keep)
 local seqs = redis.call('ZRANGEBYSCORE', ENDED, '-inf', till, 'LIMIT', 0, limit)
-if #seqs == 0 then return 0 end
-load(seqs)
-forget_all(seqs, ENDED)
+if #seqs > 0 then
+  load(seqs)
+  forget_all(seqs, ENDED)
+end
+if #seqs < limit then recount() end
 return #seqs

@@ -1,3 +1,0 @@
-SELECT queue, sum(count)::bigint FROM jobpipe.counted
-WHERE queue = ANY(%(queues)s::text[]) AND status IN ('scheduled', 'queued')
-GROUP BY queue

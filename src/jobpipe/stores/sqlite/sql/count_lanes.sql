@@ -1,0 +1,1 @@
+SELECT count(*) FROM (SELECT DISTINCT queue, type FROM tallies WHERE queue <> '')

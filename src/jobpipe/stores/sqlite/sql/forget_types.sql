@@ -1,0 +1,1 @@
+DELETE FROM tallies WHERE queue = '' AND type NOT IN (SELECT type FROM tallies WHERE queue <> '')

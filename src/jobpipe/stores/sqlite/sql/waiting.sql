@@ -1,1 +1,0 @@
-SELECT coalesce(sum(count), 0) FROM tallies WHERE queue = ? AND status IN ('scheduled', 'queued')
