@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 from jobpipe.stores.base import Store
 from jobpipe.stores.sqlite import SqliteStore
+from jobpipe.stores.sqlite.connection import Connections
 from jobpipe.stores.sqlite.statements import migrations
 from jobpipe.testing import ManualTime, StoreContract, StoreHarness, new_job
 from jobpipe.testing.model import StoreMachine
@@ -76,3 +77,17 @@ def test_a_file_of_an_older_program_is_brought_up_to_date(tmp_path: Path) -> Non
         assert (entry.name, entry.next_at, entry.is_paused) == ("s", 65.0, False)
         assert store.pause_schedule("s")
         assert store.fire_tick("s", 65.0, 125.0, new_job("a")) is None
+
+
+def test_a_read_that_ends_during_a_close_leaves_no_connection_open(tmp_path: Path) -> None:
+    class ClosedMeanwhile(list[sqlite3.Connection]):
+        def append(self, connection: sqlite3.Connection) -> None:
+            connections.close()
+            super().append(connection)
+
+    connections = Connections(tmp_path / "jobs.db")
+    connections._idle = ClosedMeanwhile()
+    with connections.reading() as cursor:
+        pass
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        cursor.connection.execute("SELECT 1")
