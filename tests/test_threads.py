@@ -173,6 +173,23 @@ def test_shutdown_can_cancel_what_has_not_begun() -> None:
     assert second.cancelled()
 
 
+def test_shutdown_cancels_what_waits_while_it_waits_for_what_runs() -> None:
+    began, cancelled, queue = threading.Event(), threading.Event(), RateEnvelopeQueue("q", workers=1)
+    queue.start()
+
+    def work() -> bool:
+        began.set()
+        return cancelled.wait(LIMIT)
+
+    first, second = queue.submit(work), queue.submit(int)
+    second.add_done_callback(lambda _: cancelled.set())
+    assert began.wait(LIMIT)
+    queue.shutdown(wait=True, cancel_futures=True)
+    assert first.result(0) is True
+    assert second.cancelled()
+    assert queue.state is QueueState.TERMINATED
+
+
 def test_shutdown_of_a_queue_that_never_started_cancels_all() -> None:
     queue = RateEnvelopeQueue("q", workers=1)
     future = queue.submit(int)

@@ -57,7 +57,12 @@ class Access:
                 # Why by its URL: a flag, or the environment, may name another.
                 is_given = given is not None and given.url == settings.store
                 store = given if given is not None and is_given else open_store(settings.store)
-                store.migrate()
+                try:
+                    store.migrate()
+                except BaseException:
+                    if not is_given:
+                        store.close()  # what it has opened before it was refused
+                    raise
                 self._opened = _Opened(store, Courier(store, self._capacity(), self._on_insert), Feed(store))
             return self._opened
 

@@ -169,9 +169,12 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Run what is ready, whatever the stop mode, and terminate; what never started is cancelled."""
+        """Run what is ready, whatever the stop mode, and terminate; what never started is cancelled.
+
+        With `cancel_futures`, what waits is cancelled at once, and only what runs is waited for.
+        """
         self._terminates_at_end = True
-        if self._end(drains=not cancel_futures, keeps=True, waits=wait, timeout=None):
+        if self._end(drains=not cancel_futures, keeps=not cancel_futures, waits=wait, timeout=None):
             self._begin_terminate()
 
     def __enter__(self) -> Self:

@@ -25,6 +25,7 @@ from jobpipe import (
     QueueFullError,
     Reason,
     SettingsError,
+    StoreRefusedError,
     WrongStatusError,
 )
 from jobpipe.job import Move
@@ -891,6 +892,26 @@ def test_a_store_of_ones_own_is_used_and_never_closed(away_from_home: Path) -> N
     with closing(Jobpipe(store)) as pipe:
         pipe.enqueue_sync("echo", id="a")
     assert store.get("a") is not None
+
+
+def test_a_store_that_is_refused_is_closed_unless_it_was_given(
+    away_from_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Refused(MemoryStore):
+        is_closed = False
+
+        def migrate(self) -> list[str]:
+            raise StoreRefusedError("it is too new")
+
+        def close(self) -> None:
+            self.is_closed = True
+
+    opened, given = Refused(), Refused()
+    monkeypatch.setattr("jobpipe.access.open_store", lambda _: opened)
+    for pipe in (Jobpipe("memory://"), Jobpipe(given)):
+        with pytest.raises(StoreRefusedError):
+            _ = pipe.store
+    assert (opened.is_closed, given.is_closed) == (True, False)
 
 
 def test_the_default_store_is_a_file_in_the_working_folder(away_from_home: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
 
 BEGIN = """
-import asyncio, gc, os, sys, threading, warnings
+import asyncio, contextlib, gc, os, sys, threading, warnings
 from jobpipe import Jobpipe
 from jobpipe.stores import open_store
 
@@ -71,7 +71,8 @@ in_child(lambda: pipe.close())
 go.set()
 thread.join()
 print(asyncio.run(result_of("a")))
-pipe.close()
+with contextlib.closing(pipe.store):  # Why: a store that was given is not the pipe's to close
+    pipe.close()
 """
     lines = printed(program, tmp_path, store)
     refused = REFUSED.format("the store of the pipe")

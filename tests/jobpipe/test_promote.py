@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -26,10 +27,10 @@ def source() -> MemoryStore:
 
 
 @pytest.fixture
-def target(tmp_path: Path) -> SqliteStore:
-    store = SqliteStore(tmp_path / "target.db")
-    store.migrate()
-    return store
+def target(tmp_path: Path) -> Iterator[SqliteStore]:
+    with closing(SqliteStore(tmp_path / "target.db")) as store:
+        store.migrate()
+        yield store
 
 
 def fill(store: Store, count: int) -> list[str]:
@@ -99,16 +100,16 @@ class Breaking(SqliteStore):
 
 def test_an_interrupted_move_can_be_done_again(source: MemoryStore, tmp_path: Path) -> None:
     fill(source, 2500)
-    target = Breaking(tmp_path / "target.db")
-    target.migrate()
-    with pytest.raises(StoreAwayError):
-        promote(source, target)
-    assert sum(tally(source).values()) == 1500
-    assert sum(tally(target).values()) == 2000
-    target.is_broken = False
-    assert promote(source, target) == Moved(jobs=1500, of=1500, already=1000)
-    assert tally(source) == {}
-    assert sum(tally(target).values()) == 2500
+    with closing(Breaking(tmp_path / "target.db")) as target:
+        target.migrate()
+        with pytest.raises(StoreAwayError):
+            promote(source, target)
+        assert sum(tally(source).values()) == 1500
+        assert sum(tally(target).values()) == 2000
+        target.is_broken = False
+        assert promote(source, target) == Moved(jobs=1500, of=1500, already=1000)
+        assert tally(source) == {}
+        assert sum(tally(target).values()) == 2500
 
 
 def test_a_job_that_ran_in_the_target_meanwhile_does_not_run_again(
@@ -132,14 +133,15 @@ def test_a_conflict_moves_nothing_of_its_batch_and_is_named(source: MemoryStore,
 
 @pytest.mark.parametrize("spelling", ["a.db", "../{folder}/a.db", "link.db"])
 def test_a_store_cannot_be_moved_to_itself_however_it_is_spelled(tmp_path: Path, spelling: str) -> None:
-    source = SqliteStore(tmp_path / "a.db")
-    source.migrate()
-    put(source, new_job("a"))
     (tmp_path / "link.db").symlink_to("a.db")
-    with pytest.raises(StoreRefusedError, match="same store"):
-        promote(source, SqliteStore(tmp_path / spelling.format(folder=tmp_path.name)))
-    assert tally(source) == {JobStatus.QUEUED: 1}
-    assert source.workers() == []
+    other = SqliteStore(tmp_path / spelling.format(folder=tmp_path.name))
+    with closing(SqliteStore(tmp_path / "a.db")) as source, closing(other) as target:
+        source.migrate()
+        put(source, new_job("a"))
+        with pytest.raises(StoreRefusedError, match="same store"):
+            promote(source, target)
+        assert tally(source) == {JobStatus.QUEUED: 1}
+        assert source.workers() == []
 
 
 def test_jobs_of_lost_workers_are_waited_for_and_moved(target: SqliteStore) -> None:

@@ -307,7 +307,7 @@ def test_jobs_of_the_first_schema_go_on(server: RedisServer, store: RedisStore) 
         kept = msgspec.msgpack.decode(record)[:-NEW_IN_SECOND]
         server.ask("HSET", "{jobpipe}:jobs", seq, msgspec.msgpack.encode(kept))
     server.ask("SET", "{jobpipe}:version", "1")
-    assert store.migrate() == ["0002_claimed_ahead"]
+    assert store.migrate() == ["0002_claimed_ahead", "0003_admission"]
     assert store.migrate() == []
     assert [look(store, id) for id in page_ids(store)] == before
     assert [parcel.job.id for parcel in store.export(9)] == ["queued", "later"]

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 from jobpipe.stores.base import Store
 from jobpipe.stores.sqlite import SqliteStore
+from jobpipe.stores.sqlite.connection import Connections
 from jobpipe.stores.sqlite.statements import migrations
 from jobpipe.testing import ManualTime, StoreContract, StoreHarness, new_job
 from jobpipe.testing.model import StoreMachine
@@ -103,3 +104,17 @@ def test_jobs_of_an_older_program_are_claimed_and_rescued(tmp_path: Path) -> Non
             ("ran", 2, True),
             ("waits", 1, False),
         ]
+
+
+def test_a_read_that_ends_during_a_close_leaves_no_connection_open(tmp_path: Path) -> None:
+    class ClosedMeanwhile(list[sqlite3.Connection]):
+        def append(self, connection: sqlite3.Connection) -> None:
+            connections.close()
+            super().append(connection)
+
+    connections = Connections(tmp_path / "jobs.db")
+    connections._idle = ClosedMeanwhile()
+    with connections.reading() as cursor:
+        pass
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        cursor.connection.execute("SELECT 1")

@@ -46,11 +46,19 @@ class Bench:
         self.time = ManualTime(now)
         self.store = make_store(self.time)
         self.store.migrate()
+        self._given = [self.store]
         self.pipe = self.another()
 
     def another(self, **settings: Any) -> Jobpipe:
         """Another process on the same store."""
-        return Jobpipe(self.store.sibling(), **settings)
+        self._given.append(self.store.sibling())
+        return Jobpipe(self._given[-1], **settings)
+
+    def close(self) -> None:
+        """Why the stores: one that was given to a pipe is not the pipe's to close."""
+        self.pipe.close()
+        for store in self._given:
+            store.close()
 
     def put(self, name: str = "s", /, **fields: Any) -> ScheduleInfo:
         request = ScheduleRequest(**({"type": "echo"} | fields))
@@ -71,7 +79,7 @@ def bench(request: pytest.FixtureRequest, away_from_home: Path) -> Any:
         return SqliteStore(away_from_home / "jobs.db", clock=time)
 
     made = Bench(sqlite if request.param == "sqlite" else lambda time: MemoryStore(clock=time))
-    with closing(made.store), closing(made.pipe):
+    with closing(made):
         yield made
 
 
@@ -147,10 +155,8 @@ def test_five_timetables_on_one_file_put_in_one_job_a_tick(away_from_home: Path)
     """Each has a handle of its own, and all of them tick at once."""
     bench = Bench(lambda time: SqliteStore(away_from_home / "jobs.db", clock=time))
     with ExitStack() as stack:
-        stack.enter_context(closing(bench.store))
-        five = [bench.another(queue_size=0) for _ in range(5)]
-        for pipe in (bench.pipe, *five):
-            stack.callback(pipe.close)
+        stack.enter_context(closing(bench))
+        five = [stack.enter_context(closing(bench.another(queue_size=0))) for _ in range(5)]
         info = bench.put(every=1, payload=1)
         bench.put("cron", cron="* * * * * *")
         first = info.next_at[0].timestamp()
@@ -233,7 +239,7 @@ def test_an_entry_that_nobody_can_read_stops_no_other(
 ) -> None:
     """Such as one with a time zone that this machine does not know."""
     bench = Bench(lambda time: SqliteStore(away_from_home / "jobs.db", clock=time))
-    with closing(bench.store), closing(bench.pipe):
+    with closing(bench):
         for name in ("a", "b", "c"):
             bench.put(name, cron="* * * * *")
         with closing(sqlite3.connect(away_from_home / "jobs.db")) as connection, connection:

@@ -30,7 +30,7 @@ def check_line(ended: Called, code: int, said: str) -> None:
     [
         (["enqeue"], "No such command 'enqeue'. Did you mean 'enqueue'?"),
         (["schedules", "putt"], "No such command 'putt'. Did you mean 'put'"),
-        (["jobs", "--statsu", "done"], "No such option: --statsu"),
+        (["jobs", "--statsu", "done"], "No such option"),
         (["jobs", "--statsu", "done"], "--status"),
         (["job"], "Missing argument 'ID'"),
         (["jobs", "--limit", "many"], "--limit"),

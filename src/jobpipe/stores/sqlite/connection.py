@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ...errors import StoreAwayError, StoreError, StoreRefusedError
@@ -91,10 +91,9 @@ class Connections:
         except BaseException:
             connection.close()
             raise
-        if self._is_closed:
-            connection.close()
-        else:
-            self._idle.append(connection)
+        self._idle.append(connection)
+        if self._is_closed:  # Why asked afterwards: a close meanwhile may have missed it
+            self._close_idle()
 
     @contextmanager
     def writing(self, *, synced: bool = True) -> Iterator[sqlite3.Cursor]:
@@ -138,8 +137,12 @@ class Connections:
                 self.file.leave_wal()
                 self._writer.close()
                 self._writer = None
+        self._close_idle()
+
+    def _close_idle(self) -> None:
         while self._idle:
-            self._idle.pop().close()
+            with suppress(IndexError):  # another thread may close them as well
+                self._idle.pop().close()
 
     def disown(self) -> None:
         """In a child process after a fork: what is open is the parent's."""
