@@ -6,73 +6,41 @@ At the stop, jobs end first while reads go on; then streams end, the server clos
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import uvicorn
-
 from ..service import Service
-from .app import WebApp, make_app
-from .protocol import Protocol
+from .app import make_app
+from .server.limits import Limits
+from .server.server import Server
 
 if TYPE_CHECKING:
     from ..app import Jobpipe
 
-_KEEP_ALIVE = 30
-"""Seconds that an idle connection is kept."""
-_CLOSING = 1
-"""Seconds that connections have to end, after the grace of the jobs."""
-
-
-class _Server(uvicorn.Server):
-    """Without handlers of signals: they are the command's."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
 
 async def serve(
-    pipe: Jobpipe, sockets: list[socket.socket], stop: asyncio.Event, on_ready: Callable[[], None]
+    pipe: Jobpipe,
+    sockets: list[socket.socket],
+    stop: asyncio.Event,
+    on_ready: Callable[[], None],
+    limits: Limits | None = None,
 ) -> None:
     """Serve on the sockets, and run jobs, until `stop` is set; `on_ready` is called once it takes jobs."""
     service = Service(pipe)
     app = make_app(pipe, service)
-    server = _server(app)
-    serving = asyncio.create_task(server.serve(sockets))
-    stopping = asyncio.create_task(stop.wait())
+    server = Server(app, limits or Limits())
+    server.start(sockets)
     try:
         if await service.start_when_possible(stop):
             on_ready()
-        await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
+        await stop.wait()
         service.begin_stop()
         if service.is_started:
             await service.stop()
     finally:
-        stopping.cancel()
         app.end_streams()
-        server.should_exit = True
         try:
-            await serving
+            await server.close()
         finally:
             await service.close()
-
-
-def _server(app: WebApp) -> _Server:
-    return _Server(
-        uvicorn.Config(
-            app,
-            http=Protocol,
-            ws="none",
-            lifespan="off",
-            interface="asgi3",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            timeout_keep_alive=_KEEP_ALIVE,
-            timeout_graceful_shutdown=_CLOSING,
-        )
-    )
