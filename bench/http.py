@@ -1,7 +1,7 @@
 """`POST /enqueue` of a small JSON job on 64 kept-alive connections, next to a bare Starlette endpoint.
 
-The server is a process of its own (`python -m bench.http memory 0 FOLDER`): uvicorn with httptools and uvloop, on one
-core; the load comes from this one. The peer decodes the body with msgspec, puts the job into an `asyncio.Queue` that a
+The server is a process of its own (`python -m bench.http memory 0 FOLDER`) on uvloop and one core; the load comes from
+this one. The peer runs on uvicorn with httptools, decodes the body with msgspec, puts the job into an `asyncio.Queue` that a
 coroutine drains, and answers an id. A connection sends its next request when it has the whole answer to the last.
 """
 

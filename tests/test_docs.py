@@ -56,7 +56,7 @@ from .servers_redis import redis_server
 
 ROOT = Path(__file__).parent.parent
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *DOCS]
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *DOCS]
 REFERENCE = ROOT / "docs" / "reference.md"
 EXPLANATION = ROOT / "docs" / "explanation.md"
 SERVICE = ROOT / "docs" / "jobpipe"

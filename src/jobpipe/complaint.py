@@ -22,6 +22,8 @@ _MISSING = re.compile(r"Object missing required field `(.*)`", re.DOTALL)
 _SECONDS = frozenset({"delay", "deadline", "every", "timeout"})
 """Fields of the service that are durations."""
 _MOST_SHOWN = 60
+_MOST_READ = 1_000
+"""Characters at the begin, and at the end, of what msgspec says."""
 _NOT_KNOWN = object()
 
 _KINDS = {
@@ -48,7 +50,7 @@ def complaint(
     error: msgspec.ValidationError, value: Any, type: Any, where: str = "", *, is_private: bool = False
 ) -> BadInputError:
     """What msgspec found in a value that was to be of the type; without the value if that is nobody else's business."""
-    problem, key, path = _PATH.findall(str(error))[0]
+    problem, key, path = _PATH.findall(_cut(str(error)))[0]
     steps = [name or index for name, index in _STEP.findall(path)]
     field = (where.rstrip(".") + path if where.endswith(".") else where + path.lstrip(".")).rstrip(".")
     for pattern, verdict in ((_UNKNOWN, "is not a field that is known here"), (_MISSING, "is required")):
@@ -62,6 +64,11 @@ def complaint(
     return BadInputError(
         field or "the body", f"{'has a key that ' if key else ''}{words}{_got(found, problem)}"
     )
+
+
+def _cut(text: str) -> str:
+    """Without the middle, where it is long: that is a name from outside, and to look through it takes time."""
+    return text if len(text) <= 2 * _MOST_READ else f"{text[:_MOST_READ]}…{text[-_MOST_READ:]}"
 
 
 def _within(sentence: str) -> str:
@@ -223,4 +230,6 @@ def _plain(value: Any) -> str:
         return "null"
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, str | bytes):
+        value = value[: _MOST_SHOWN + 1]
     return value.isoformat() if isinstance(value, date) else repr(value)

@@ -18,11 +18,9 @@ _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "colo
 _LEVELS = {
     "httpx": logging.WARNING,
     "httpcore": logging.WARNING,
-    "uvicorn.error": logging.WARNING,
     "rate_envelope_queue": logging.ERROR,
 }
-"""Why: the first two log every URL that they call, with its secrets; the third its own start and stop; of runs that
-fail or are cancelled, the runner tells."""
+"""Why: the first two log every URL that they call, with its secrets; of runs that fail or are cancelled, the runner tells."""
 
 
 def escape(text: str) -> str:

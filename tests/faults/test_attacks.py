@@ -95,6 +95,39 @@ def test_bombs_are_refused_and_take_little_memory(start: Start) -> None:
     assert service.output.count("\n") == 1, service.output
 
 
+def test_trailers_and_unfinished_bodies_take_little_memory(start: Start) -> None:
+    """Faults 37 and 40."""
+    service = start.serve("--workers", "0")
+    service.enqueue("mark", 1)
+    before = memory(service.child())
+    for trailers in ([b"X-A: %s\r\n" % (b"y" * 1_000) * 1_000] * 20, [b"X-A: ", *[b"y" * MEGABYTE] * 20]):
+        body = iter([b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n", *trailers])
+        status, sent = send_raw(service, "/enqueue HTTP/1.1", body)
+        assert (status, sent < 20 * MEGABYTE) == (431, True)
+    assert memory(service.child()) - before < 10 * MEGABYTE
+
+    held: list[socket.socket] = []
+    head = b"POST /enqueue/batch HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    statuses: list[bytes] = []
+    try:
+        for _ in range(60):
+            connection = socket.create_connection(("127.0.0.1", service.port), timeout=30)
+            held.append(connection)
+            connection.sendall(head + b"Content-Length: %d\r\n\r\n" % (16 * MEGABYTE))
+            for _ in range(15):
+                connection.sendall(b" " * MEGABYTE)
+            if select.select([connection], [], [], 0)[0]:
+                statuses.append(connection.recv(100)[9:12])
+        assert service.get("/health") == {"status": "ok"}
+        assert service.enqueue("mark", 2)
+    finally:
+        for connection in held:
+            connection.close()
+    assert len(statuses) > 45
+    assert set(statuses) == {b"503"}
+    assert memory(service.child()) - before < 200 * MEGABYTE
+
+
 class Bomb:
     """Executes a command when it is unpickled."""
 

@@ -22,7 +22,7 @@ LONGEST = 535
 
 OUTER = ("web", "cli")
 """The packages that speak to the outside; only they, and what starts them, may need more than msgspec."""
-OF_OUTER = {"httptools", "prometheus_client", "rich", "starlette", "typer", "uvicorn", "uvloop"}
+OF_OUTER = {"httptools", "prometheus_client", "rich", "starlette", "typer", "uvloop"}
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "marks"}),
     frozenset({"backoff", "complaint", "ids", "job", "meters", "payload", "settings", "targets", "url"}),

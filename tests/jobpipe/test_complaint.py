@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
+from time import thread_time
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -211,3 +212,17 @@ def test_the_words_of_a_model_are_kept() -> None:
 def test_what_becomes_of_missed_ticks_is_told_with_the_choices() -> None:
     value = {"type": "echo", "every": 60, "missed": "all"}
     assert problem(value, ScheduleRequest) == "it.missed must be one of one, none, got 'all'"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{"x" * 16_000_000: 1}, {"id": "x" * 16_000_000}, {"max_retries": "9" * 16_000_000}],
+    ids=["name", "id", "value"],
+)
+def test_what_is_long_is_cut_before_it_is_looked_at(value: dict[str, Any]) -> None:
+    """Fault 40: a field name of 16 MB took seconds to be looked through."""
+    began = thread_time()
+    with pytest.raises(BadInputError) as error:
+        read(value)
+    assert len(str(error.value)) < 500
+    assert thread_time() - began < 0.5

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from ..leash import Leash
 
 
+_SHORTEST_TOKEN = 16
+"""Characters below which a token can be guessed."""
+
+
 def run_child(leash: Leash, *, app: str | None, flags: Mapping[str, Any], is_web: bool) -> int:
     """The whole life of the process; its exit code."""
     from ..loading import AppBrokenError, load_pipe
@@ -74,6 +78,10 @@ def _settings_to_tell(pipe: Jobpipe) -> dict[str, Any]:
         "grace": settings.grace,
         "log": settings.log,
         "has_token": settings.token is not None,
+        "has_short_token": any(
+            token is not None and len(token) < _SHORTEST_TOKEN
+            for token in (settings.token, settings.read_token)
+        ),
         "is_shared": not settings.store.startswith("memory:"),
     }
 

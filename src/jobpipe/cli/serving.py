@@ -102,6 +102,11 @@ def _supervise(
                 "--insecure: whoever reaches this address may read all jobs, put some in and cancel them; "
                 "a token (JOBPIPE_TOKEN) would shut them out"
             )
+        if told["has_short_token"]:
+            logger.warning(
+                "a token has fewer than 16 characters and can be guessed; this makes a better one: "
+                "python -c 'import secrets; print(secrets.token_urlsafe(32))'"
+            )
         announcement = f"listening on {url_of(sockets[0])}"
         return supervisor.Terms(sockets=tuple(sockets), grace=told["grace"], announcement=announcement)
 

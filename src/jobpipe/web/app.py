@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from functools import cached_property
@@ -14,6 +15,7 @@ from starlette.routing import Route
 
 from . import problems
 from .auth import Guard
+from .body import HELD, Bodies, HeldBody
 from .call import Call
 from .enqueue import Enqueue
 from .events import HEARTBEAT, Events
@@ -28,12 +30,17 @@ from .routes_schedules import ScheduleRoutes
 from .routes_service import ServiceRoutes
 from .safety import safely
 from .site import Site
+from .tally import Tally
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from ..app import Jobpipe
     from ..service import Service
+
+
+_MOST_DELAYED = 100
+"""Answers to wrong tokens at once."""
 
 
 class WebApp:
@@ -53,6 +60,9 @@ class WebApp:
         self._only_local = only_local
         self.site = Site(pipe, service)
         self.events = Events(self.site, heartbeat)
+        self.bodies = Bodies()
+        self._tally = Tally()
+        self._delayed = 0
         self._enqueue = Enqueue(self.site)
         own = ServiceRoutes(self.site)
         parts = (
@@ -80,18 +90,34 @@ class WebApp:
     @cached_property
     def _guard(self) -> Guard:
         # Why not before the first call: the settings of a pipe may be given after its application was made.
-        return Guard(self.site.pipe.settings, self._allowed_hosts, only_local=self._only_local)
+        return Guard(
+            self.site.pipe.settings, self._allowed_hosts, only_local=self._only_local, tally=self._tally
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            send = safely(send)
-        if scope["type"] == "http" and (path := path_of(scope)) not in self._probes:
+        if scope["type"] != "http":
+            await self._starlette(scope, receive, send)
+            return
+        scope[HELD] = held = HeldBody(self.bodies)
+        try:
+            await self._answer(scope, receive, safely(send))
+        finally:
+            held.release()
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if (path := path_of(scope)) not in self._probes:
             try:
                 if self._pages.has(path):
                     self._guard.check_place(scope)
                 else:
                     self._guard.check(scope)
                     self.site.check_is_started()
+                if "\0" in path:
+                    raise NoSuchPathError("there is nothing at this path: it holds the character NUL")
+            except problems.TooManyWrongTokensError as error:
+                await self._slow_down(error.delay)
+                await problems.answer(error, scope)(scope, receive, send)
+                return
             except problems.HttpError as error:
                 await problems.answer(error, scope)(scope, receive, send)
                 return
@@ -101,9 +127,19 @@ class WebApp:
                 return
         await self._starlette(scope, receive, send)
 
+    async def _slow_down(self, delay: float) -> None:
+        """Let a guesser wait; not all of a crowd, which would hold the connections of others."""
+        if self._delayed < _MOST_DELAYED:
+            self._delayed += 1
+            try:
+                await asyncio.sleep(delay)
+            finally:
+                self._delayed -= 1
+
     def end_streams(self) -> None:
         """Have calls that take long, such as event streams, end at once."""
         self.site.end()
+        self._tally.close()
 
     @asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:

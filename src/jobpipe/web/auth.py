@@ -26,19 +26,24 @@ if TYPE_CHECKING:
     from starlette.types import Scope
 
     from ..settings import Settings
+    from .tally import Tally
 
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 _ANYWHERE = frozenset({"0.0.0.0", "::", ""})  # noqa: S104
+_PORTS = {b"http": 80, b"https": 443}
 _KNOWN_HOSTS = 256
 """Values of Host that are remembered as good."""
 
 
 class WrongTokens:
-    """How many wrong tokens came from where in the last minute; it remembers so many addresses only."""
+    """How many wrong tokens came from where in the last minute; it remembers a bounded number of addresses."""
 
     MOST = 20
     WINDOW = 60.0
     ADDRESSES = 10_000
+    DELAY = 0.05
+    """Seconds by which each one too many is answered later than the one before."""
+    LONGEST_DELAY = 1.0
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -57,6 +62,11 @@ class WrongTokens:
             self._found.popitem(last=False)
         return max(int(began_at + self.WINDOW - now), 1) if number >= self.MOST else None
 
+    def delay(self, address: str) -> float:
+        """Seconds by which to answer the last one of an address later."""
+        _, number = self._found.get(_network(address), (0.0, 0))
+        return min(max(number - self.MOST, 0) * self.DELAY, self.LONGEST_DELAY)
+
     def __len__(self) -> int:
         return len(self._found)
 
@@ -65,7 +75,12 @@ class Guard:
     """What stands before every call but the probes. Why no application of its own: each costs the hot path."""
 
     def __init__(
-        self, settings: Settings, allowed_hosts: Collection[str] = (), *, only_local: bool = False
+        self,
+        settings: Settings,
+        allowed_hosts: Collection[str] = (),
+        *,
+        only_local: bool = False,
+        tally: Tally | None = None,
     ) -> None:
         self._token = None if settings.token is None else settings.token.encode()
         self._read_token = None if settings.read_token is None else settings.read_token.encode()
@@ -77,6 +92,7 @@ class Guard:
         self._suffixes = tuple(each[1:].lower() for each in own if each.startswith("*."))
         self._good_hosts: set[bytes] = set()
         self._wrong = WrongTokens()
+        self._tally = tally
 
     def check(self, scope: Scope) -> None:
         """HttpError unless the call may go on."""
@@ -97,9 +113,9 @@ class Guard:
         is_write = scope["method"] not in _READS
         if self._is_guarded:
             self._check_token(token, scope, is_write)
-        if is_write and origin is not None and not self._is_own(_host_of_origin(origin), scope):
+        if is_write and origin is not None and not _is_same_place(origin, host or b""):
             raise ForeignOriginError(
-                "pages of other sites may not write here; JOBPIPE_ALLOWED_HOSTS names those that may"
+                "pages of other sites may not write here: host and port of Origin are not those of Host"
             )
 
     def check_place(self, scope: Scope) -> None:
@@ -142,11 +158,16 @@ class Guard:
                 raise ReadOnlyTokenError("this token is for reading only")
             return
         client = scope.get("client")
-        wait = self._wrong.count(client[0] if client else "")
+        address = client[0] if client else ""
+        wait = self._wrong.count(address)
+        if self._tally is not None:
+            self._tally.note("refused a wrong token", f"from {address}")
         if wait is not None:
-            raise TooManyWrongTokensError(
-                "too many wrong tokens came from this address", retry_after=str(wait)
+            error = TooManyWrongTokensError(
+                "too many wrong tokens came from this address", retry_after=str(wait), connection="close"
             )
+            error.delay = self._wrong.delay(address)
+            raise error
         raise NoTokenError("the token is wrong", www_authenticate='Bearer error="invalid_token"')
 
 
@@ -163,20 +184,35 @@ def _check_is_local(scope: Scope) -> None:
         )
 
 
-def _host_of(url: bytes) -> str | None:
-    """The name or address in a URL that has nothing but a host and a port."""
+def _parts_of(url: bytes) -> tuple[str, int | None] | None:
+    """Host and port of a URL that has nothing else."""
     try:
         parts = urlsplit(url.decode("ascii"))
-        _ = parts.port
+        port = parts.port
     except ValueError:
         return None
-    if parts.path or parts.query or parts.fragment or "@" in parts.netloc:
+    if parts.path or parts.query or parts.fragment or "@" in parts.netloc or not parts.hostname:
         return None
-    return parts.hostname
+    return parts.hostname, port
 
 
-def _host_of_origin(origin: bytes) -> str | None:
-    return _host_of(origin) if origin.startswith((b"http://", b"https://")) else None
+def _host_of(url: bytes) -> str | None:
+    """The name or address in a URL that has nothing but a host and a port."""
+    parts = _parts_of(url)
+    return parts and parts[0]
+
+
+def _is_same_place(origin: bytes, host: bytes) -> bool:
+    """Are host and port of the origin those of the header Host?
+
+    Why a missing port is that of the origin's scheme on both sides: a proxy with TLS passes on a Host without one.
+    """
+    scheme, separator, _ = origin.partition(b"://")
+    default = _PORTS.get(scheme.lower()) if separator else None
+    here, there = _parts_of(b"http://" + host), _parts_of(origin)
+    if default is None or here is None or there is None:
+        return False
+    return here[0] == there[0] and (here[1] or default) == (there[1] or default)
 
 
 def _network(address: str) -> str:

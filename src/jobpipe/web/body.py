@@ -9,7 +9,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from ..payload import parse
-from .problems import BodyTooLargeError, ContentTypeError
+from .problems import BodyTooLargeError, ContentTypeError, TooManyBodiesError
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope
@@ -21,6 +21,46 @@ LARGEST_BATCH_BODY = 16 * 1024 * 1024
 LONG = 262_144
 """Bytes from which on a body is worked on in a thread, as it would hold up the event loop."""
 _LONGEST_NUMBER = 18
+MOST_IN_HAND = 128 * 1024 * 1024
+"""Bytes of all bodies together that are being read or worked on."""
+_SMALL = 65_536
+_FOR_SMALL = MOST_IN_HAND // 8
+"""Bytes of those that are kept for small bodies, so that a few large ones that never end do not keep all others out."""
+HELD = "jobpipe.held"
+"""Where the scope of a call has its `HeldBody`."""
+
+
+class Bodies:
+    """How many bytes of bodies are in hand."""
+
+    def __init__(self, most: int = MOST_IN_HAND, for_small: int = _FOR_SMALL) -> None:
+        self.most = most
+        self.for_small = for_small
+        self.in_hand = 0
+
+
+class HeldBody:
+    """The part of one call in them."""
+
+    __slots__ = ("_all", "_size")
+
+    def __init__(self, all: Bodies) -> None:
+        self._all = all
+        self._size = 0
+
+    def add(self, size: int) -> None:
+        """Take so many bytes more; TooManyBodiesError if there is no room for them."""
+        bodies = self._all
+        most = bodies.most if self._size + size <= _SMALL else bodies.most - bodies.for_small
+        if bodies.in_hand + size > most:
+            raise TooManyBodiesError("too many large bodies are being read: try again later")
+        bodies.in_hand += size
+        self._size += size
+
+    def release(self) -> None:
+        """The call is over."""
+        self._all.in_hand -= self._size
+        self._size = 0
 
 
 class ClientGone(Exception):
@@ -47,11 +87,13 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
         raise ContentTypeError("the body must be JSON, with the header Content-Type: application/json")
     if length and (len(length) > _LONGEST_NUMBER or int(length) > limit):
         raise _too_large(limit)
+    held: HeldBody = scope[HELD]
     message = await receive()
     if message["type"] == "http.request" and not message.get("more_body"):
         body: bytes = message.get("body", b"")
         if len(body) > limit:
             raise _too_large(limit)
+        held.add(len(body))
         return body
     parts, size = [], 0
     while True:
@@ -61,6 +103,7 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
         size += len(parts[-1])
         if size > limit:
             raise _too_large(limit)
+        held.add(len(parts[-1]))
         if not message.get("more_body"):
             return b"".join(parts)
         message = await receive()

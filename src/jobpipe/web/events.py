@@ -16,6 +16,7 @@ from ..errors import BadInputError
 from ..job import JobStatus
 from . import problems
 from .call import Call, Stream, encode
+from .extensions import ABORT, WRITE
 from .piece import Frame
 from .pulse import SIGN_OF_LIFE, Pulses
 from .query import EventsQuery, read_query
@@ -38,12 +39,9 @@ _HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"x-accel-buffering", b"no"),
 ]
+_MOST_DIGITS = 18
 _LAST_WORD = 0.5
 """Seconds that a client has to take what is left, and the end of its stream."""
-ABORT = "jobpipe.abort"
-"""The extension of the ASGI scope that cuts a connection without waiting for what is not sent yet."""
-WRITE = "jobpipe.write"
-"""The extension of the ASGI scope that writes a chunk of the body as it is, or says that it would have to wait."""
 
 
 class EventData(Struct, frozen=True):
@@ -64,7 +62,7 @@ class SentEvent(Struct, frozen=True, kw_only=True):
     data: Annotated[str, Meta(extra_json_schema={"contentMediaType": "application/json"})]
 
 
-LastEventId = Annotated[str, Meta(extra_json_schema={"pattern": "^[0-9]{0,18}$"})]
+LastEventId = Annotated[str, Meta(extra_json_schema={"pattern": "^(-?[0-9]+)?$"})]
 
 
 def frame_of(event: JobEvent) -> Frame:
@@ -261,7 +259,10 @@ async def _end(scope: Scope, receive: Receive, send: Send, patience: float) -> N
 def _last_event_id(scope: Scope) -> int | None:
     for name, value in scope["headers"]:
         if name == b"last-event-id" and value:
-            if not (value.isdigit() and len(value) <= 18):
-                raise BadInputError("Last-Event-ID", "must be the id of an event")
-            return int(value)
+            digits = value.removeprefix(b"-")
+            if not digits.isdigit():
+                raise BadInputError("Last-Event-ID", "must be the number of an event")
+            # Why 0: no event has such a number, so all events are new.
+            is_possible = digits == value and len(digits) <= _MOST_DIGITS
+            return int(digits) if is_possible else 0
     return None

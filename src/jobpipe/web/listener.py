@@ -14,9 +14,9 @@ from typing import Protocol
 class Server(Protocol):
     """What serves, as far as the listener is concerned."""
 
-    should_exit: bool
+    def start(self, listeners: list[socket.socket]) -> None: ...
 
-    async def serve(self, sockets: list[socket.socket]) -> None: ...
+    async def close(self) -> None: ...
 
 
 class App(Protocol):
@@ -31,20 +31,13 @@ class Listener:
     def __init__(self, make: Callable[[], tuple[Server, App]], sockets: Sequence[socket.socket]) -> None:
         self._make = make
         self._sockets = sockets
-        self._open: tuple[Server, App, asyncio.Task[None]] | None = None
+        self._open: tuple[Server, App] | None = None
+        self._closing: asyncio.Task[None] | None = None
 
     async def follow(self, commands: Callable[[], Awaitable[bool]], on_closed: Callable[[], None]) -> None:
-        """Open or close as told; returns only if the server fails."""
+        """Open or close as told, for ever."""
         while True:
-            command = asyncio.ensure_future(commands())
-            serving = [] if self._open is None else [self._open[2]]
-            try:
-                await asyncio.wait([command, *serving], return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                command.cancel()
-            if not command.done():
-                return
-            if command.result():
+            if await commands():
                 self.open()
             else:
                 await self.close()
@@ -53,20 +46,16 @@ class Listener:
     def open(self) -> None:
         """Accept connections; does nothing if it is open."""
         if self._open is None:
-            server, app = self._make()
+            self._open = self._make()
             # Why copies: a server closes its sockets, and another one may follow.
-            serving = asyncio.create_task(server.serve([each.dup() for each in self._sockets]))
-            self._open = (server, app, serving)
+            self._open[0].start([each.dup() for each in self._sockets])
 
     async def close(self) -> None:
         """Accept no more, and return when none is left; does nothing if it is closed."""
-        if self._open is None:
-            return
-        server, app, serving = self._open
-        app.end_streams()
-        server.should_exit = True
-        await asyncio.wait(
-            [serving]
-        )  # Why not `await serving`: if this is cancelled, the server goes on closing
-        self._open = None
-        await serving
+        if self._open is not None:
+            server, app = self._open
+            self._open = None
+            app.end_streams()
+            self._closing = asyncio.create_task(server.close())
+        if self._closing is not None:
+            await asyncio.shield(self._closing)  # Why: if this is cancelled, the server goes on closing

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -29,6 +30,7 @@ from ..errors import (
     WrongStatusError,
 )
 from ..payload import BadJsonError
+from .safety import HEADERS
 
 if TYPE_CHECKING:
     from starlette.types import Scope
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("jobpipe")
 
 MEDIA_TYPE = "application/problem+json"
+_MOST_SHOWN = 2_000
 _SOON = 5
 """Seconds after which to try again what nobody can foresee."""
 
@@ -80,7 +83,10 @@ class NoTokenError(HttpError): ...
 class ReadOnlyTokenError(HttpError): ...
 
 
-class TooManyWrongTokensError(HttpError): ...
+class TooManyWrongTokensError(HttpError):
+    """The answer comes after a delay, and ends the connection."""
+
+    delay = 0.0
 
 
 class NotReadyError(HttpError): ...
@@ -93,6 +99,9 @@ class WrongMethodError(HttpError): ...
 
 
 class TooManyStreamsError(HttpError): ...
+
+
+class TooManyBodiesError(HttpError): ...
 
 
 class _Kind(NamedTuple):
@@ -133,6 +142,7 @@ KINDS: Mapping[type[Exception], _Kind] = {
     StoppingError: _Kind(503, "stopping", "The service is stopping"),
     NotReadyError: _Kind(503, "not-ready", "The service is not ready"),
     TooManyStreamsError: _Kind(503, "too-many-streams", "Too many streams"),
+    TooManyBodiesError: _Kind(503, "too-many-bodies", "Too many large bodies"),
     StoreAwayError: _Kind(503, "store-away", "The store is away", _AWAY),
     StoreError: _Kind(503, "store-refused", "The store cannot be used", _REFUSED),
     Exception: _UNEXPECTED,
@@ -157,12 +167,31 @@ def answer(error: Exception, scope: Scope, retry_after: int | None = None) -> Re
     return Response(msgspec.json.encode(problem), kind.status, headers, MEDIA_TYPE)
 
 
-def not_http(detail: str) -> bytes:
-    """The body of the answer to what is no request at all, of which there is no more to tell."""
-    problem = Problem(type="urn:jobpipe:problem:not-http", title="Not HTTP", status=400, detail=detail)
-    return msgspec.json.encode(problem)
+_REFUSALS = {
+    400: ("not-http", "Not HTTP"),
+    408: ("timed-out", "The request timed out"),
+    431: ("head-too-long", "The headers are too long"),
+    500: (_UNEXPECTED.slug, _UNEXPECTED.title),
+    503: ("too-many-connections", "Too many connections"),
+}
+"""What the server refuses by itself, before there is a call."""
+
+
+def refusal_answer(status: int, detail: str) -> bytes:
+    """A whole answer as it goes over the wire, after which the connection ends."""
+    slug, title = _REFUSALS[status]
+    problem = Problem(type=f"urn:jobpipe:problem:{slug}", title=title, status=status, detail=detail)
+    body = msgspec.json.encode(problem)
+    headers = [*HEADERS, (b"content-type", MEDIA_TYPE.encode()), (b"content-length", b"%d" % len(body))]
+    if status == 503:
+        headers.append((b"retry-after", b"%d" % _SOON))
+    first = b"HTTP/1.1 %d %b" % (status, HTTPStatus(status).phrase.encode())
+    lines = [first, *(b"%b: %b" % each for each in headers), b"connection: close"]
+    return b"\r\n".join([*lines, b"", body])
 
 
 def _printable(text: str) -> str:
-    """The text with lone surrogates, which no encoder takes, written out."""
+    """The text, not all if it is long, with lone surrogates, which no encoder takes, written out."""
+    if len(text) > _MOST_SHOWN:
+        text = f"{text[:_MOST_SHOWN]}…"
     return text.encode("utf-8", "backslashreplace").decode()

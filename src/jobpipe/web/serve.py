@@ -6,33 +6,18 @@ At the stop, jobs end first while reads go on; then streams end, the server clos
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import socket
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
-
-import uvicorn
 
 from ..service import Service
 from .app import WebApp, make_app
 from .listener import Listener
-from .protocol import Protocol
+from .server.limits import Limits
+from .server.server import Server
 
 if TYPE_CHECKING:
     from ..app import Jobpipe
-
-_KEEP_ALIVE = 30
-"""Seconds that an idle connection is kept."""
-_CLOSING = 1
-"""Seconds that connections have to end, after the grace of the jobs."""
-
-
-class _Server(uvicorn.Server):
-    """Without handlers of signals: they are the command's."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
 
 
 async def serve(
@@ -42,6 +27,7 @@ async def serve(
     on_ready: Callable[[], None],
     commands: Callable[[], Awaitable[bool]] | None = None,
     on_closed: Callable[[], None] = lambda: None,
+    limits: Limits | None = None,
 ) -> None:
     """Serve on the sockets, and run jobs, until `stop` is set; `on_ready` is called once it takes jobs.
 
@@ -49,9 +35,9 @@ async def serve(
     """
     service = Service(pipe)
 
-    def make() -> tuple[_Server, WebApp]:
+    def make() -> tuple[Server, WebApp]:
         app = make_app(pipe, service)
-        return _server(app), app
+        return Server(app, limits or Limits()), app
 
     listener = Listener(make, sockets)
     if commands is None:
@@ -75,21 +61,3 @@ async def serve(
             for each in sockets:
                 each.close()
             await service.close()
-
-
-def _server(app: WebApp) -> _Server:
-    return _Server(
-        uvicorn.Config(
-            app,
-            http=Protocol,
-            ws="none",
-            lifespan="off",
-            interface="asgi3",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            timeout_keep_alive=_KEEP_ALIVE,
-            timeout_graceful_shutdown=_CLOSING,
-        )
-    )

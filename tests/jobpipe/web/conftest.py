@@ -15,6 +15,7 @@ import pytest
 from jobpipe import Jobpipe
 from jobpipe.web.app import WebApp, make_app
 from jobpipe.web.serve import serve
+from jobpipe.web.server.limits import Limits
 
 Scenario = Callable[["Caller"], Coroutine[Any, Any, None]]
 
@@ -107,12 +108,12 @@ class Server:
 
 
 @contextlib.asynccontextmanager
-async def serving(pipe: Jobpipe) -> AsyncIterator[Server]:
+async def serving(pipe: Jobpipe, limits: Limits | None = None) -> AsyncIterator[Server]:
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     stop, ready = asyncio.Event(), asyncio.Event()
     port = listener.getsockname()[1]
-    task = asyncio.create_task(serve(pipe, [listener], stop, ready.set))
+    task = asyncio.create_task(serve(pipe, [listener], stop, ready.set, limits=limits))
     waiting = asyncio.create_task(ready.wait())
     await asyncio.wait([task, waiting], return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()

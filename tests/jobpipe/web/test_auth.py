@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from jobpipe import Jobpipe
 from jobpipe.settings import Settings
+from jobpipe.web.app import WebApp
 from jobpipe.web.auth import Guard, WrongTokens
 from jobpipe.web.problems import ForeignHostError
 
-from .conftest import Caller, problem, run
+from .conftest import Caller, problem, run, until
 
 PROBES = ("/health", "/livez", "/readyz")
 
@@ -63,6 +65,62 @@ def test_wrong_tokens_are_slowed_down_and_right_ones_are_not() -> None:
         assert (await call("GET", "/jobs", headers=bearer("geheim"))).status_code == 200
         assert (await call("GET", "/jobs", headers=bearer("lesen"))).status_code == 200
         await call.refused(401, "GET", "/jobs")
+
+    run(scenario, with_tokens())
+
+
+def test_each_wrong_token_too_many_is_answered_later_and_ends_the_connection(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Fault 41: there is one log line for all of them."""
+    delays: list[float] = []
+
+    async def slow_down(_: WebApp, delay: float) -> None:
+        delays.append(delay)
+
+    monkeypatch.setattr(WebApp, "_slow_down", slow_down)
+
+    async def scenario(call: Caller) -> None:
+        for _ in range(20):
+            await call.refused(401, "GET", "/jobs", headers=bearer("falsch"))
+        assert not delays
+        for number in range(30):
+            response = await call("GET", "/jobs", headers=bearer("falsch"))
+            problem(response, 429)
+            assert response.headers["connection"] == "close"
+            assert len(delays) == number + 1
+        assert delays == sorted(delays)
+        assert 0 < delays[0] < 0.1
+        assert delays[-1] == 1.0
+        assert (await call("GET", "/jobs", headers=bearer("geheim"))).status_code == 200
+        assert len(delays) == 30
+        assert [record.getMessage() for record in caplog.records] == [
+            "refused a wrong token (from 127.0.0.1)"
+        ]
+        call.app.end_streams()
+        (_, last) = [record.getMessage() for record in caplog.records]
+        assert "49 times more" in last
+
+    run(scenario, with_tokens())
+
+
+def test_a_crowd_of_guessers_is_not_made_to_wait_where_others_would_have_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("jobpipe.web.app._MOST_DELAYED", 2)
+    monkeypatch.setattr(WrongTokens, "DELAY", 1_000.0)
+    monkeypatch.setattr(WrongTokens, "LONGEST_DELAY", 1_000.0)
+
+    async def scenario(call: Caller) -> None:
+        for _ in range(20):
+            await call.refused(401, "GET", "/jobs", headers=bearer("falsch"))
+        waiting = [asyncio.create_task(call("GET", "/jobs", headers=bearer("falsch"))) for _ in range(2)]
+        await until(lambda: call.app._delayed == 2)
+        await call.refused(429, "GET", "/jobs", headers=bearer("falsch"))
+        for each in waiting:
+            each.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        assert call.app._delayed == 0
 
     run(scenario, with_tokens())
 
@@ -119,21 +177,36 @@ def test_only_own_hosts_are_answered(host: str, is_own: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("origin", "is_own"),
+    ("host", "origin", "is_own"),
     [
-        ("http://localhost:8080", True),
-        ("https://127.0.0.1", True),
-        ("https://jobs.example.com", True),
-        ("https://evil.com", False),
-        ("null", False),
-        ("file://localhost", False),
-        ("http://localhost@evil.com", False),
-        ("", False),
+        ("localhost:8080", "http://localhost:8080", True),
+        ("LOCALHOST:8080", "http://localhost:8080", True),
+        ("localhost", "http://localhost", True),
+        ("localhost:80", "http://localhost", True),
+        ("[::1]:8080", "http://[::1]:8080", True),
+        ("jobs.example.com", "https://jobs.example.com", True),  # a proxy with TLS
+        ("jobs.example.com:443", "https://jobs.example.com", True),
+        ("jobs.example.com", "http://jobs.example.com", True),
+        ("jobs.example.com:8443", "https://jobs.example.com:8443", True),
+        ("localhost:8080", "http://localhost:3000", False),
+        ("localhost:8080", "http://localhost", False),
+        ("localhost", "http://localhost:8080", False),
+        ("localhost:8080", "http://127.0.0.1:8080", False),
+        ("localhost:8080", "https://jobs.example.com", False),
+        ("jobs.example.com", "https://jobs.example.com:8443", False),
+        ("jobs.example.com:80", "https://jobs.example.com", False),
+        ("localhost:8080", "https://evil.com", False),
+        ("localhost:8080", "null", False),
+        ("localhost:8080", "file://localhost:8080", False),
+        ("localhost:8080", "localhost:8080", False),
+        ("localhost:8080", "http://localhost@evil.com", False),
+        ("localhost:8080", "http://localhost:x", False),
+        ("localhost:8080", "", False),
     ],
 )
-def test_only_own_pages_may_write(origin: str, is_own: bool) -> None:
+def test_only_own_pages_may_write(host: str, origin: str, is_own: bool) -> None:
     async def scenario(call: Caller) -> None:
-        headers = {"origin": origin}
+        headers = {"host": host, "origin": origin}
         assert (await call("GET", "/jobs", headers=headers)).status_code == 200
         response = await call("POST", "/enqueue", json={}, headers=headers)
         if is_own:

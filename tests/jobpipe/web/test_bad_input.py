@@ -13,7 +13,7 @@ from jobpipe import Jobpipe
 from jobpipe.errors import StoreAwayError
 from jobpipe.web.app import make_app
 
-from .conftest import Caller, problem, run
+from .conftest import Caller, problem, run, until
 
 
 @pytest.mark.parametrize(
@@ -259,3 +259,44 @@ def test_a_problem_is_json_whatever_was_sent(on_memory: Any) -> None:
         assert "\x1b" not in response.text
 
     on_memory(scenario)
+
+
+def test_all_bodies_together_are_bounded_and_small_ones_still_pass() -> None:
+    """Fault 40: those beyond are told to come back, and the room comes back with the end of each call."""
+
+    async def main() -> None:
+        pipe = Jobpipe("memory://", queue_size=0)
+        app = make_app(pipe)
+        app.bodies.most, app.bodies.for_small = 300_000, 100_000
+        go = asyncio.Event()
+        statuses: list[int] = []
+
+        async def post(body: bytes, *, ends: bool) -> None:
+            parts = [body]
+
+            async def receive() -> dict[str, Any]:
+                if parts:
+                    return {"type": "http.request", "body": parts.pop(), "more_body": not ends}
+                await go.wait()
+                return {"type": "http.disconnect"}
+
+            async def send(message: Any) -> None:
+                statuses.extend([message["status"]] if "status" in message else [])
+
+            scope = {"type": "http", "method": "POST", "path": "/enqueue/batch", "query_string": b""}
+            headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
+            await app({**scope, "headers": headers, "http_version": "1.1"}, receive, send)
+
+        large = [asyncio.create_task(post(b" " * 90_000, ends=False)) for _ in range(2)]
+        await until(lambda: app.bodies.in_hand == 180_000)
+        await post(b" " * 90_000, ends=False)
+        assert statuses == [503]
+        await post(b'{"jobs":[{}]}', ends=True)
+        assert statuses == [503, 202]
+        assert app.bodies.in_hand == 180_000
+        go.set()
+        await asyncio.gather(*large)
+        assert app.bodies.in_hand == 0
+        await asyncio.to_thread(pipe.close)
+
+    asyncio.run(main())

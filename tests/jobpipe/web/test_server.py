@@ -11,12 +11,11 @@ from typing import Any
 
 import httpx
 import pytest
-import uvloop
 
 from jobpipe import Jobpipe
 from jobpipe.errors import StoreAwayError
 from jobpipe.stores.memory import MemoryStore
-from jobpipe.web import events, protocol
+from jobpipe.web import events
 from jobpipe.web import serve as serving_module
 from jobpipe.web.app import WebApp, make_app
 
@@ -87,7 +86,7 @@ def test_events_come_in_order_and_last_event_id_reaches_back(apps: list[WebApp])
         async with client.stream("GET", "/events", headers={"last-event-id": found[0]["id"]}) as response:
             again = await jobs(frames(response), 2)
         assert again == found[1:]
-        for wrong in ("x", "-1", "1.5"):
+        for wrong in ("x", "-", "1.5", "1e3", "0x1"):
             problem(await client.get("/events", headers={"last-event-id": wrong}), 422)
 
     run(scenario)
@@ -163,12 +162,16 @@ def test_a_thousand_events_back_none_is_missed_or_doubled(apps: list[WebApp]) ->
     run(scenario, workers=0, queue_size=0)
 
 
-def test_a_number_of_a_store_that_is_gone_begins_anew(apps: list[WebApp]) -> None:
+def test_a_number_that_no_event_has_begins_anew(apps: list[WebApp]) -> None:
+    """However large: it is that of a store that is gone."""
+
     async def scenario(server: Server, client: httpx.AsyncClient) -> None:
         await client.post("/enqueue", json={"id": "t1"})
-        async with client.stream("GET", "/events", headers={"last-event-id": "999999"}) as response:
-            (found,) = await jobs(frames(response), 1)
-        assert json.loads(found["data"])["id"] == "t1"
+        for number in ("999999", "99999999999999999999", "9" * 5_000, "-1", "-" + "9" * 30):
+            async with client.stream("GET", "/events", headers={"last-event-id": number}) as response:
+                assert response.status_code == 200
+                (found,) = await jobs(frames(response), 1)
+            assert json.loads(found["data"])["id"] == "t1"
 
     run(scenario, workers=0)
 
@@ -335,30 +338,6 @@ def test_a_large_body_is_refused_before_it_is_sent(apps: list[WebApp]) -> None:
     run(scenario)
 
 
-def test_who_never_ends_a_request_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "LONGEST_RECEIVE", 0.1)
-
-    async def scenario(server: Server, client: httpx.AsyncClient) -> None:
-        head = b"POST /enqueue HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        for begun in (
-            b"",
-            b"GET /he",
-            head,
-            head + b"Content-Length: 10\r\n\r\n{",
-            head + b"Content-Length: 400000\r\n\r\n{",
-        ):
-            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-            writer.write(begun)
-            try:
-                assert not (await reader.read()).startswith(b"HTTP/1.1 2")
-            except ConnectionResetError:
-                pass
-            writer.close()
-        assert (await client.get("/health")).status_code == 200
-
-    run(scenario)
-
-
 def test_headers_without_end_are_cut_off() -> None:
     async def scenario(server: Server, client: httpx.AsyncClient) -> None:
         _reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
@@ -373,30 +352,6 @@ def test_headers_without_end_are_cut_off() -> None:
         assert (await client.get("/health")).status_code == 200
 
     run(scenario)
-
-
-def test_what_waits_to_be_sent_to_a_connection_that_is_gone_is_let_go() -> None:
-    errors: list[dict[str, Any]] = []
-
-    class Connection(asyncio.Protocol):
-        def connection_made(self, transport: Any) -> None:
-            self._corked = protocol.Corked(transport, asyncio.get_running_loop())
-            transport.abort()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._corked.write(b"too late")
-
-    async def scenario() -> None:
-        loop = asyncio.get_running_loop()
-        loop.set_exception_handler(lambda _, context: errors.append(context))
-        async with await loop.create_server(Connection, "127.0.0.1", 0) as server:
-            reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
-            assert await reader.read() == b""
-            writer.close()
-
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(scenario())
-    assert errors == []
 
 
 def test_a_client_that_leaves_while_it_waits_is_not_waited_for(apps: list[WebApp]) -> None:

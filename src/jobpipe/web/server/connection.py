@@ -1,0 +1,300 @@
+"""Connection: requests and answers take turns on it, one at a time and in order; and whose turn it is has a time limit.
+
+Nothing but a whole request head, the end of an answer, or a client that reads on sets a timer back. The server looks at
+the timers (`check`), so that they cost a request nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, cast
+
+from ..problems import refusal_answer
+from .exchange import BadTarget, Exchange
+from .parser import NOT_HTTP, PIECE, Refusal, RequestParser
+from .unread import unsent
+
+if TYPE_CHECKING:
+    from .request import Request
+    from .server import Server
+
+_MOST_BUFFERED = 65_536
+"""Bytes of a body, or of requests behind the current one, that are read ahead."""
+_TIMED_OUT = Refusal(408, "the request did not come to its end in time")
+_BROKEN = Refusal(500, "something went wrong on this side; the log of the service says what")
+
+
+class Connection(asyncio.BufferedProtocol):
+    """One client."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._limits = server.limits
+        self._parser = RequestParser(server.limits.head_bytes)
+        self._transport: asyncio.Transport = None  # type: ignore[assignment]  # there before all else
+        self._exchange: Exchange | None = None
+        self._rest = bytearray()
+        """What has come behind the current request, and was not parsed yet."""
+        self._is_reading = True
+        self._is_refused = False
+        self._discarded = 0
+        """Bytes after the refusal."""
+        self._since = server.now()
+        """When the client's turn began: with the connection, an answer, a request head, or a refusal."""
+        self._has_been_served = False
+        self._written = 0
+        self._read = 0
+        """Bytes that the client is known to have taken, and since when no more of them."""
+        self._read_at: float | None = None
+        self._writable: asyncio.Event | None = None
+        self.is_write_paused = False
+        self.client: tuple[str, int] | None = None
+        self.address: tuple[str, int] | None = None
+
+    # What the transport tells
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one, though by no base class
+        self.client = _address(transport.get_extra_info("peername"))
+        self.address = _address(transport.get_extra_info("sockname"))
+        self._server.joined(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._server.left(self)
+        exchange, self._exchange = self._exchange, None
+        if exchange is not None:
+            exchange.leave()
+        self.resume_writing()
+        self._parser.close()
+        self._rest.clear()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._server.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        data = self._server.buffer[:nbytes]
+        if self._is_refused:
+            self._discarded += nbytes
+            if self._discarded > self._limits.linger_bytes:
+                self.abort()
+        elif self._exchange is not None and self._exchange.request.is_whole:
+            self._keep(data)
+        else:
+            self._feed(data)
+
+    def eof_received(self) -> None:
+        """The transport closes."""
+
+    def pause_writing(self) -> None:
+        self.is_write_paused = True
+
+    def resume_writing(self) -> None:
+        self.is_write_paused = False
+        if self._writable is not None:
+            self._writable.set()
+            self._writable = None
+
+    # Requests
+
+    def _feed(self, data: memoryview) -> None:
+        parser = self._parser
+        for at in range(0, len(data), PIECE):
+            parser.feed(data[at : at + PIECE])
+            if self._exchange is None and parser.requests:
+                self._start(parser.requests.popleft())
+            exchange = self._exchange
+            if exchange is None:
+                if self._is_refused or parser.refusal is not None:
+                    break
+            elif exchange.request.is_whole:
+                self._keep(data[at + PIECE :])
+                break
+        self._look_at(self._exchange)
+
+    def _look_at(self, exchange: Exchange | None) -> None:
+        """See what has become of the current request."""
+        refusal = self._parser.refusal
+        if exchange is None:
+            if refusal is not None:
+                self._refuse(refusal)
+        elif exchange.request.is_broken and refusal is not None:
+            self._refuse(refusal)
+        elif exchange.is_over:
+            if exchange.request.is_whole:
+                self._next()
+            elif exchange.request.discarded > self._limits.discarded_bytes:
+                self.abort()
+        elif exchange.request.buffered > _MOST_BUFFERED:
+            self._stop_reading()
+
+    def _keep(self, data: memoryview) -> None:
+        """For when the current request is answered."""
+        self._rest += data
+        if len(self._rest) > _MOST_BUFFERED:
+            self._stop_reading()
+
+    def _start(self, request: Request) -> None:
+        self._since = self._server.now()
+        self._exchange = exchange = Exchange(self, request)
+        if request.is_broken:
+            return
+        try:
+            scope = exchange.scope()
+        except BadTarget:
+            self._refuse(NOT_HTTP)
+            return
+        self._server.run(exchange, scope)
+
+    def body_was_taken(self) -> None:
+        """There is room for more of it."""
+        if not self._is_reading and self._exchange is not None and not self._exchange.request.is_whole:
+            self._go_on_reading()
+
+    def answered(self) -> None:
+        """The answer to the current request is whole."""
+        self._since = self._server.now()
+        self._has_been_served = True
+        if self._exchange is not None and self._exchange.request.is_whole:
+            self._next()
+        else:
+            self._go_on_reading()  # the rest of the body, and let it go
+
+    def _takes_more(self) -> bool:
+        return self._exchange is None or not self._exchange.request.is_whole
+
+    def _next(self) -> None:
+        if self._exchange is not None and (self._exchange.request.is_last or self.is_ending):
+            self._transport.close()
+            return
+        self._exchange = None
+        if self._parser.requests:
+            self._start(self._parser.requests.popleft())
+        if self._rest and self._takes_more():
+            rest, self._rest = self._rest, bytearray()
+            self._feed(memoryview(rest))
+        else:
+            self._look_at(self._exchange)
+        if len(self._rest) <= _MOST_BUFFERED:
+            self._go_on_reading()
+
+    def _stop_reading(self) -> None:
+        if self._is_reading and not self._transport.is_closing():
+            self._is_reading = False
+            self._transport.pause_reading()
+
+    def _go_on_reading(self) -> None:
+        if not self._is_reading:
+            self._is_reading = True
+            if not self._transport.is_closing():
+                self._transport.resume_reading()
+
+    # Answers
+
+    @property
+    def date_line(self) -> bytes:
+        return self._server.date_line
+
+    def write(self, data: bytes) -> None:
+        if not self._transport.is_closing():
+            self._written += len(data)
+            self._transport.write(data)
+
+    def write_through(self, data: bytes) -> None:
+        """Write, and know at once whether the connection takes more."""
+        if not self._transport.is_closing():
+            # Why no limit: then the system is called at once.
+            self._transport.set_write_buffer_limits(high=0)
+            self.write(data)
+
+    async def until_writable(self) -> None:
+        while self.is_write_paused:
+            if self._writable is None:
+                self._writable = asyncio.Event()
+            await self._writable.wait()
+
+    def fail(self, exchange: Exchange) -> None:
+        """The application has left the exchange without a whole answer."""
+        if exchange.is_started and not exchange.is_gone:
+            self.abort()
+        elif exchange is self._exchange:
+            self._refuse(_BROKEN)
+
+    def _refuse(self, refusal: Refusal) -> None:
+        """Say why, and read no more; the client has a moment to read that before the connection is cut."""
+        exchange, self._exchange = self._exchange, None
+        if exchange is not None:
+            exchange.leave()
+            if exchange.is_started:
+                self.abort()
+                return
+        if self._is_refused or self._transport.is_closing():
+            return
+        self._server.refused(refusal, self.client)
+        self._is_refused = True
+        self._since = self._server.now()
+        self._rest.clear()
+        self.write(refusal_answer(*refusal))
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        self._go_on_reading()
+
+    def abort(self) -> None:
+        """End it now, whatever is not sent."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    # The end
+
+    @property
+    def is_ending(self) -> bool:
+        return self._server.is_closing
+
+    def end(self) -> None:
+        """Close it, after the answer that is on its way."""
+        if self._exchange is None or (self._exchange.is_over and self._exchange.request.is_whole):
+            self._transport.close()
+
+    def waiting_since(self) -> float | None:
+        """Since when the client is waited for; None while it is the server's turn."""
+        if self._exchange is None or self._is_refused:
+            return self._since
+        if self._read_at is not None:
+            return self._read_at
+        return self._since if self._is_reading and not self._exchange.request.is_whole else None
+
+    def check(self, now: float) -> None:
+        """End it if the client takes too long."""
+        if self._is_unread(now):
+            self._server.cut_off("that does not read its answers", self.client)
+            self.abort()
+            return
+        limits, exchange, waited = self._limits, self._exchange, now - self._since
+        if self._is_refused:
+            if waited > limits.linger:
+                self.abort()
+        elif exchange is not None:
+            if exchange.request.is_whole:
+                if not self._is_reading and waited > limits.ahead:
+                    self._server.cut_off("that sent too much behind a call that takes long", self.client)
+                    self.abort()
+            elif self._is_reading and waited > limits.body:
+                self._refuse(_TIMED_OUT)
+        elif self._parser.is_in_head:
+            if waited > limits.head:
+                self._refuse(_TIMED_OUT)
+        elif waited > (limits.idle if self._has_been_served else limits.head):
+            self._transport.close()
+
+    def _is_unread(self, now: float) -> bool:
+        """Has the client taken nothing for too long, though there is something?"""
+        if not self._transport.get_write_buffer_size():
+            self._read_at = None
+            return False
+        read = self._written - unsent(self._transport)
+        if self._read_at is None or read != self._read:
+            self._read, self._read_at = read, now
+        return now - self._read_at > self._limits.unread
+
+
+def _address(found: object) -> tuple[str, int] | None:
+    return (str(found[0]), int(found[1])) if isinstance(found, tuple) else None
