@@ -112,6 +112,8 @@ def test_a_read_that_ends_during_a_close_leaves_no_connection_open(tmp_path: Pat
             connections.close()
             super().append(connection)
 
+    with closing(SqliteStore(tmp_path / "jobs.db")) as store:
+        store.migrate()
     connections = Connections(tmp_path / "jobs.db")
     connections._idle = ClosedMeanwhile()
     with connections.reading() as cursor:

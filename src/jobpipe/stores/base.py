@@ -20,6 +20,9 @@ from msgspec import Struct
 from ..errors import JobConflictError, QueueFullError, TooManyNamesError
 from ..job import TRANSITIONS, WAITING, Attempt, Job, JobError, JobStatus, Move, Progress
 from .limits import Limit, Limits
+from .schedules import Missed as Missed
+from .schedules import ScheduleEntry as ScheduleEntry
+from .schedules import Schedules as Schedules
 
 
 class Capabilities(Struct, frozen=True, kw_only=True):
@@ -125,13 +128,6 @@ class Haul(Struct, frozen=True):
     None if nothing is in sight."""
     has_more: bool = False
     """May there be more that could be claimed now? True wherever the claim ended before it had seen all."""
-
-
-class Missed(StrEnum):
-    """What becomes of ticks that passed while nobody was there: one job for all of them, or none."""
-
-    ONE = "one"
-    NONE = "none"
 
 
 class LeaseState(StrEnum):
@@ -243,41 +239,6 @@ class WorkerInfo(Struct, frozen=True, kw_only=True):
     """Those of its types."""
     seen_at: float = 0.0
     """By the store's clock; set by it."""
-
-
-class ScheduleEntry(Struct, frozen=True, kw_only=True):
-    """A schedule: which job it puts in, when, and how far it has come."""
-
-    name: str
-    type: str
-    queue: str
-    payload: bytes
-    """JSON."""
-    every: float | None = None
-    cron: str | None = None
-    tz: str | None = None
-    missed: Missed = Missed.ONE
-    anchor_at: float = 0.0
-    """From when `every` counts."""
-    next_at: float = 0.0
-    """Its next tick."""
-    last_at: float | None = None
-    """The last tick for which it put a job in."""
-    last_job: str | None = None
-    is_paused: bool = False
-    """Does no tick fire? Then `next_at` is where it stood."""
-
-    @property
-    def timing(self) -> tuple[float | None, str | None, str | None]:
-        """What, if it changes, makes its ticks other ones."""
-        return self.every, self.cron, self.tz
-
-
-class Schedules(Struct, frozen=True):
-    """All schedules by name, and what time it is for the store."""
-
-    now: float
-    entries: list[ScheduleEntry]
 
 
 class Parcel(Struct, frozen=True, kw_only=True):

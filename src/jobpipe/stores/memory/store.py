@@ -21,16 +21,13 @@ from msgspec.structs import replace
 
 from ...errors import BadInputError, JobConflictError
 from ...job import (
-    KEPT_HISTORY,
     TRANSITIONS,
     WAITING,
-    Attempt,
     Job,
     JobError,
     JobStatus,
     Move,
     Progress,
-    instant,
 )
 from ..admission import Bounds, need_of, refusal
 from ..base import (
@@ -62,13 +59,10 @@ from .entries import Entries
 from .gates import Passage
 from .ledger import Ledger, Taken, run_at_of
 from .record import Record
+from .runs import end_run
 from .watch import MemoryWatch
 
 WORKER_LOST = JobError(type="WorkerLost", message="worker lost")
-_UNCOUNTED = frozenset({Move.SNOOZE, Move.RELEASE})
-"""A run that ends so was none: its attempt is given back, and the history does not know it."""
-_TELLING = frozenset({Move.FAIL, Move.RETRY, Move.RESCUE})
-"""A run that ends so has an error to tell of, even where it ends the job as cancelled."""
 
 
 class MemoryStore:
@@ -275,40 +269,10 @@ class MemoryStore:
             return known is not None and known.settled == lease.token
         if record.status is JobStatus.QUEUED:
             self._begin(record, settlement.started_at or now, now)
-        self._end_run(record, settlement.outcome, now)
+        end_run(self._ledger, record, settlement.outcome, now)
         record.settled = lease.token
         record.is_suspect = False
         return True
-
-    def _end_run(self, record: Record, outcome: Outcome, now: float) -> None:
-        """What every end of a run has in common; a request to cancel wins over what it came to."""
-        move = Move.CANCEL if record.is_cancel_asked else outcome.move
-        tells = outcome.move in _TELLING or (outcome.move is Move.CANCEL and not record.is_cancel_asked)
-        if outcome.move in _UNCOUNTED:
-            record.attempts -= 1
-            record.runs -= 1
-        else:
-            record.error = outcome.error if tells else None
-            self._remember(record, now)
-        record.progress = outcome.progress or record.progress
-        if move is Move.SUCCEED:
-            record.result = outcome.result
-        if move in (Move.RETRY, Move.SNOOZE):
-            record.run_at = now + outcome.delay
-        if outcome.cools:
-            self._ledger.gates.cool(record.new.type, now + outcome.cools)
-        self._ledger.move(record, move, now)
-
-    @staticmethod
-    def _remember(record: Record, now: float) -> None:
-        attempt = Attempt(
-            number=record.runs,
-            began_at=instant(record.started_at or 0.0),
-            ended_at=instant(now),
-            worker=record.worker,
-            error=record.error,
-        )
-        record.history = (*record.history, attempt)[-KEPT_HISTORY:]
 
     def release(self, leases: Sequence[Lease], keys: Sequence[str | None] = ()) -> list[bool]:
         with self._step() as now:
@@ -319,7 +283,7 @@ class MemoryStore:
                     if record.status is JobStatus.QUEUED:
                         self._ledger.give_back(record, now)
                     else:
-                        self._end_run(record, Outcome(move=Move.RELEASE), now)
+                        end_run(self._ledger, record, Outcome(move=Move.RELEASE), now)
             return [record is not None for record in held]
 
     def rescue(self, limit: int = 100) -> list[Rescued]:
@@ -333,7 +297,7 @@ class MemoryStore:
                     continue
                 is_last = record.attempts > record.new.max_retries
                 move = Move.FAIL if is_last else Move.RESCUE
-                self._end_run(record, Outcome(move=move, error=WORKER_LOST), now)
+                end_run(self._ledger, record, Outcome(move=move, error=WORKER_LOST), now)
             return [Rescued(record.new.id, record.worker, record.status) for record in lost[:limit]]
 
     def cancel(self, ids: Sequence[str]) -> list[JobStatus | None]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ...errors import StoreAwayError, StoreError, StoreRefusedError
+from ...errors import BadInputError, StoreAwayError, StoreError, StoreRefusedError
 from ...job import TRANSITIONS, JobStatus
 from ..forks import disown_after_fork, refuse_inherited
 from .file import StoreFile
@@ -198,3 +198,10 @@ def begins_by_itself(connection: sqlite3.Connection) -> bool:
     """Would Python begin a transaction here before a write? Since 3.12 a connection may say so itself."""
     is_automatic = getattr(connection, "autocommit", None) is True
     return not (is_automatic or connection.in_transaction or connection.isolation_level is None)
+
+
+def check_own(cursor: sqlite3.Cursor, path: Path) -> None:
+    """BadInputError for a connection to another file than the store's."""
+    files = [row[2] for row in cursor.execute("PRAGMA database_list") if row[1] == "main"]
+    if not files or not files[0] or not Path(files[0]).samefile(path):
+        raise BadInputError("connection", f"must be one to the store's own file {path}, got one to {files}")

@@ -57,9 +57,10 @@ from ..limits import GateState, Limit, Limits
 from ..stored import counts_of, status_of
 from . import ticking
 from .choosing import Choice
-from .connection import Connections, begins_by_itself, mapped_errors, plain_cursor
+from .connection import Connections, begins_by_itself, check_own, mapped_errors, plain_cursor
 from .inserting import Ticket, insert_all, insert_one
 from .migrate import migrate, refuse_newer
+from .paging import page_statement
 from .rows import adopted_row, claims_of, job_of, parcel_of, settled_row, stored_of, text_of
 from .statements import sql
 from .watch import SqliteWatch
@@ -208,7 +209,7 @@ class SqliteStore:
             )
         self._connections.file.look()
         with mapped_errors(self.path), plain_cursor(connection) as cursor:
-            self._check_own(cursor)
+            check_own(cursor, self.path)
             if begins_by_itself(connection):
                 cursor.execute("BEGIN IMMEDIATE")
             cursor.execute("SAVEPOINT jobpipe")
@@ -219,13 +220,6 @@ class SqliteStore:
                 raise
             finally:
                 cursor.execute("RELEASE jobpipe")
-
-    def _check_own(self, cursor: sqlite3.Cursor) -> None:
-        files = [row[2] for row in cursor.execute("PRAGMA database_list") if row[1] == "main"]
-        if not files or not files[0] or not Path(files[0]).samefile(self.path):
-            raise BadInputError(
-                "connection", f"must be one to the store's own file {self.path}, got one to {files}"
-            )
 
     # Running
 
@@ -398,13 +392,7 @@ class SqliteStore:
             return None if row is None else job_of(row)
 
     def page(self, filter: Filter, limit: int, before: int | None = None) -> Page:
-        # Why the status as a literal: only so does SQLite see which partial index has all of them.
-        status = "" if filter.status is None else f" AND status = '{filter.status.value}'"
-        named = {"type": filter.type, "queue": filter.queue}
-        values = {name: value for name, value in named.items() if value is not None}
-        filters = status + "".join(f" AND {name} = :{name}" for name in values)
-        index = "" if filter.status is None else _INDEXES.get(filter.status, "")
-        statement = sql("page").format(index=index, filters=filters)
+        statement, values = page_statement(filter)
         with self._reading() as cursor:
             rows = cursor.execute(
                 statement, {**values, "before": _NEWEST if before is None else before, "limit": limit + 1}
@@ -544,12 +532,5 @@ def _interrupted(path: Path) -> StoreAwayError:
     return StoreAwayError(f"the store {path} was interrupted: it may have been done, or not; ask again")
 
 
-_INDEXES = {
-    JobStatus.RUNNING: "INDEXED BY jobs_leased",
-    JobStatus.SCHEDULED: "INDEXED BY jobs_due",
-    JobStatus.FAILED: "INDEXED BY jobs_failed",
-    JobStatus.CANCELLED: "INDEXED BY jobs_cancelled",
-}
-"""Where to find the jobs of a status; the others are found among the newest."""
 _LEASE_STATE = (LeaseState.HELD, LeaseState.CANCELLING)
 """By the column is_cancelling."""
