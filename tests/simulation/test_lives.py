@@ -14,6 +14,7 @@ import pytest
 from jobpipe import runner as runner_module
 from jobpipe.job import Move
 from jobpipe.runner import Runner
+from jobpipe.stores.admission import Bounds
 from jobpipe.stores.base import Haul, Lease, NewJob, Receipt, Rescued
 from jobpipe.stores.limits import Limit
 from jobpipe.stores.memory import MemoryStore
@@ -143,7 +144,7 @@ class Twofold(MemoryStore):
     def fire_tick(self, name: str, tick_at: float, next_at: float, job: NewJob | None, **options: Any) -> Any:
         answer = super().fire_tick(name, tick_at, next_at, job, **options)
         if answer is None and job is not None and any(each.name == name for each in self.schedules().entries):
-            (answer,) = self._insert([job], 0, self._clock())  # type: ignore[misc]  # a list, without a limit
+            (answer,) = self._insert([job], Bounds(), self._clock())  # type: ignore[misc]  # a list, without a limit
         return answer
 
 
