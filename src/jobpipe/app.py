@@ -186,12 +186,6 @@ class Jobpipe:
             flags, defaults={"queue_size": 0} | defaults, environ={}, env_file=os.devnull
         ).queue_size
 
-    @cached_property
-    def door(self) -> Bounds:
-        """What callers over HTTP are held to."""
-        settings = self.settings
-        return Bounds(settings.queue_size, settings.scheduled_size, settings.max_names)
-
     @property
     def store(self) -> Store:
         """The store, opened and migrated when it is first needed."""

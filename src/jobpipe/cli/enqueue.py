@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import BadInputError, JobpipeError
-from ..job import DEFAULT_RETRIES
 from .completion import complete_queue, complete_type
 from .guard import fail, guarded
 from .jobs import Json
@@ -68,7 +67,7 @@ def enqueue(
             metavar="N",
             help="runs after the first, 0-100",
             parser=whole_number,
-            show_default=str(DEFAULT_RETRIES),
+            show_default="10",
         ),
     ] = None,
     priority: Annotated[

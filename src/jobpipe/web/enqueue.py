@@ -91,7 +91,7 @@ class Enqueue:
             self._site.check_takes_jobs()
             body = await read_body(scope, receive, self._pipe.settings.max_payload + BESIDE_PAYLOAD)
             job = self._one(body) if len(body) < LONG else await asyncio.to_thread(self._one, body)
-            receipt = unwrap(await self._pipe.insert([job], self._pipe.door))[0]
+            receipt = unwrap(await self._pipe.insert([job], self._site.door))[0]
             if receipt.is_new:
                 await _accept(send, encode(Accepted(receipt.id, receipt.status)))
                 return
@@ -110,7 +110,7 @@ class Enqueue:
         body = await read_body(request.scope, request.receive, LARGEST_BATCH_BODY)
         jobs = self._many(body) if len(body) < LONG else await asyncio.to_thread(self._many, body)
         try:
-            receipts = unwrap(await self._pipe.insert(jobs, self._pipe.door))
+            receipts = unwrap(await self._pipe.insert(jobs, self._site.door))
         except Exception as error:
             return problems.answer(error, request.scope, self._site.retry_after(error))
         accepted = AcceptedBatch([Accepted(receipt.id, receipt.status) for receipt in receipts])

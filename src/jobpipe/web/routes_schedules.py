@@ -179,5 +179,5 @@ class ScheduleRoutes:
 
     async def run(self, request: Request) -> Response:
         self._site.check_takes_jobs()
-        receipt = await self._schedules.run(request.path_params["name"], self._site.pipe.door)
+        receipt = await self._schedules.run(request.path_params["name"], self._site.door)
         return json_response(Accepted(receipt.id, receipt.status), 202)

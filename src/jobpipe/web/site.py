@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Collection
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import BadInputError, QueueFullError, StoppingError, TooManyScheduledError
+from ..stores.admission import Bounds
 from .body import ClientGone
 from .problems import NotReadyError
 
@@ -63,6 +65,12 @@ class Site:
         # Why: the store would be opened by the first call, on the event loop, and be waited for.
         if self.service is not None and not self.service.is_started:
             raise NotReadyError("the service is starting and has no store yet: try again later")
+
+    @cached_property
+    def door(self) -> Bounds:
+        """What callers are held to."""
+        settings = self.pipe.settings
+        return Bounds(settings.queue_size, settings.scheduled_size, settings.max_names)
 
     def check_new_name(self, known: Collection[str], name: str, what: str) -> None:
         """BadInputError if there are as many of these names as may be, and this one is not among them."""

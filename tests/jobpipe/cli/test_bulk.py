@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from jobpipe import Jobpipe
+from jobpipe.job import DEFAULT_RETRIES
 
 from ..conftest import run, seen
 from .conftest import Start, call, call_json, terminal
@@ -83,6 +84,18 @@ def test_a_full_queue_takes_what_it_has_room_for(folder: Path) -> None:
         "new": 1_130,
         "known": 70,
     }
+
+
+def test_the_bound_of_the_environment_is_not_for_the_command_line(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QUEUE_SIZE", "1")
+    assert call_json("enqueue", "--file", "-", input=many(100)) == {"new": 100, "known": 0}
+
+
+def test_the_help_names_the_default_of_retries() -> None:
+    """It is written there, as importing it would bring too much along."""
+    assert f"0-100 [default: ({DEFAULT_RETRIES})]" in " ".join(call("enqueue", "--help").split())
 
 
 def test_a_full_queue_of_a_service_takes_what_it_has_room_for(start: Start) -> None:

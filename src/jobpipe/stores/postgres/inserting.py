@@ -180,7 +180,7 @@ def _conflict(batch: Batch, prints: Mapping[str, str]) -> JobConflictError | Non
 def _answer(
     plan: Plan, known: Mapping[str, tuple[str, JobStatus]], statuses: Mapping[str, JobStatus]
 ) -> Answer:
-    if isinstance(plan, Exception):
+    if isinstance(plan, Refusal):
         return plan
     # Why not by is_new alone: what an earlier batch of the call wrote is known to this one, and no row yet.
     return [Receipt(id, statuses[id] if id in statuses else known[id][1], is_new) for id, is_new in plan]

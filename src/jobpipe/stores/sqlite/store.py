@@ -194,7 +194,13 @@ class SqliteStore:
                 reach("enqueue-inside")
         except BaseException as error:
             for ticket in tickets:
-                ticket.error = error if isinstance(error, Exception) else _interrupted(self.path)
+                ticket.error = (
+                    error
+                    if isinstance(error, Exception)
+                    else StoreAwayError(
+                        f"the store {self.path} was interrupted: it may have been done, or not; ask again"
+                    )
+                )
             if not isinstance(error, Exception):
                 raise  # it is meant for this thread alone
             return
@@ -526,10 +532,6 @@ class SqliteStore:
             for statement in ("retire_totals", "forget_lanes", "forget_types") if pruned < limit else ():
                 cursor.execute(sql(statement))
             return pruned
-
-
-def _interrupted(path: Path) -> StoreAwayError:
-    return StoreAwayError(f"the store {path} was interrupted: it may have been done, or not; ask again")
 
 
 _LEASE_STATE = (LeaseState.HELD, LeaseState.CANCELLING)
