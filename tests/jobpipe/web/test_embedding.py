@@ -397,7 +397,7 @@ def test_it_goes_by_the_names_that_it_is_given() -> None:
         async with pipe, client_of(app, base_url="http://localhost") as call:
             for host in ("localhost", "jobs.example.org", "shop.example.org", "a.example.com"):
                 assert (await call.get("/jobs", headers={"host": host})).status_code == 200
-                own = {"origin": f"https://{host}"}
+                own = {"host": host, "origin": f"https://{host}"}
                 assert (await call.post("/enqueue", json={}, headers=own)).status_code == 202
             problem(await call.get("/jobs", headers={"host": "evil.example.org"}), 400)
             foreign = {"origin": "https://evil.example.org"}

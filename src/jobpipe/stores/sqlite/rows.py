@@ -10,6 +10,7 @@ from msgspec import Raw, Struct
 
 from ...job import TRANSITIONS, Attempt, Job, JobError, JobStatus, Move, Progress, instant
 from ..base import Claim, Lease, NewJob, Parcel, Settlement
+from ..limits import GateState
 from ..passage import Place
 from ..stored import READERS, Reader, Stored, optional, read_job
 
@@ -193,3 +194,11 @@ _READERS: dict[str, Reader] = {
     "result": optional(_read_json),
     "history": _history_of,
 }
+
+
+def gate_of(row: Sequence[Any]) -> GateState:
+    """A row of gates.sql."""
+    type, key, next_at, running, holders = row
+    return GateState(
+        type=type, key=key, next_at=next_at, running=running, holders=tuple(msgspec.json.decode(holders))
+    )

@@ -53,7 +53,7 @@ from ..base import (
     Watch,
     WorkerInfo,
 )
-from ..limits import GateState, Limit, Limits
+from ..limits import Limit, Limits
 from ..stored import counts_of, status_of
 from . import ticking
 from .choosing import Choice
@@ -61,7 +61,7 @@ from .connection import Connections, begins_by_itself, check_own, mapped_errors,
 from .inserting import Ticket, insert_all, insert_one
 from .migrate import migrate, refuse_newer
 from .paging import page_statement
-from .rows import adopted_row, claims_of, job_of, parcel_of, settled_row, stored_of, text_of
+from .rows import adopted_row, claims_of, gate_of, job_of, parcel_of, settled_row, stored_of, text_of
 from .statements import sql
 from .watch import SqliteWatch
 
@@ -425,16 +425,7 @@ class SqliteStore:
         with self._reading() as cursor:
             now = self._clock()
             values = {"type": type, "key": key, "limit": limit, "now": now}
-            gates = [
-                GateState(
-                    type=type,
-                    key=key,
-                    next_at=next_at,
-                    running=running,
-                    holders=tuple(msgspec.json.decode(holders)),
-                )
-                for type, key, next_at, running, holders in cursor.execute(sql("gates"), values)
-            ]
+            gates = list(map(gate_of, cursor.execute(sql("gates"), values)))
             return Limits(now, gates, dict(cursor.execute(sql("cooling"), (now,))))
 
     def events(self, after: int, limit: int) -> list[JobEvent]:

@@ -133,17 +133,19 @@ class Connection(asyncio.BufferedProtocol):
         if len(self._rest) > _MOST_BUFFERED:
             self._stop_reading()
 
-    def _start(self, request: Request) -> None:
+    def _start(self, request: Request) -> Exchange | None:
+        """Call the application, if that can be; None if the client is refused."""
         self._since = self._server.now()
         self._exchange = exchange = Exchange(self, request)
         if request.is_broken:
-            return
+            return exchange  # it is refused as soon as it is looked at
         try:
             scope = exchange.scope()
         except BadTarget:
             self._refuse(NOT_HTTP)
-            return
+            return None
         self._server.run(exchange, scope)
+        return exchange
 
     def body_was_taken(self) -> None:
         """There is room for more of it."""
@@ -159,21 +161,18 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._go_on_reading()  # the rest of the body, and let it go
 
-    def _takes_more(self) -> bool:
-        return self._exchange is None or not self._exchange.request.is_whole
-
     def _next(self) -> None:
         if self._exchange is not None and (self._exchange.request.is_last or self.is_ending):
             self._transport.close()
             return
         self._exchange = None
-        if self._parser.requests:
-            self._start(self._parser.requests.popleft())
-        if self._rest and self._takes_more():
+        queued = self._parser.requests
+        exchange = self._start(queued.popleft()) if queued else None
+        if self._rest and (exchange is None or not exchange.request.is_whole):
             rest, self._rest = self._rest, bytearray()
             self._feed(memoryview(rest))
         else:
-            self._look_at(self._exchange)
+            self._look_at(exchange)
         if len(self._rest) <= _MOST_BUFFERED:
             self._go_on_reading()
 
