@@ -179,7 +179,7 @@ def test_a_full_queue_refuses_and_runs_all_that_it_accepted(start: Start, store:
     service.post("/queues/default/pause")
     accepted, refused = [], 0
     for n in range(20):
-        answer = service.http.post("/enqueue", json={"id": f"j{n}", "type": "mark", "delay": n % 2})
+        answer = service.http.post("/enqueue", json={"id": f"j{n}", "type": "mark"})
         if answer.status_code == 202:
             accepted.append(f"j{n}")
         else:
@@ -188,7 +188,7 @@ def test_a_full_queue_refuses_and_runs_all_that_it_accepted(start: Start, store:
             assert int(answer.headers["Retry-After"]) >= 1
             refused += 1
     assert (len(accepted), refused) == (10, 10)
-    again = {"id": accepted[0], "type": "mark", "delay": 0}
+    again = {"id": accepted[0], "type": "mark"}
     assert service.http.post("/enqueue", json=again).status_code == 200  # it is there, and takes no place
     batch = {"jobs": [{"id": f"b{n}", "type": "mark"} for n in range(2)]}
     assert service.http.post("/enqueue/batch", json=batch).status_code == 503
