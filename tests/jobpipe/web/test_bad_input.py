@@ -13,6 +13,7 @@ from jobpipe import Jobpipe
 from jobpipe.errors import StoreAwayError
 from jobpipe.web.app import make_app
 
+from ...servers_redis import with_own_keys
 from .conftest import Caller, problem, run, until
 
 
@@ -300,3 +301,21 @@ def test_all_bodies_together_are_bounded_and_small_ones_still_pass() -> None:
         await asyncio.to_thread(pipe.close)
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("store", ["memory", "sqlite", "postgres", "redis"])
+def test_nothing_is_at_a_path_with_a_nul(store: str, request: pytest.FixtureRequest) -> None:
+    """Fault 47: whatever the store would say to it."""
+    urls = {"memory": "memory://", "sqlite": "sqlite:///jobs.db"}
+    url = urls.get(store) or request.getfixturevalue(f"{store}_url")
+
+    async def scenario(call: Caller) -> None:
+        paths = [("GET", "/jobs/{}"), ("POST", "/jobs/{}/cancel"), ("POST", "/queues/{}/pause")]
+        paths += [(method, "/schedules/{}") for method in ("GET", "DELETE", "PUT")]
+        for method, path in paths:
+            body = {"type": "echo", "every": 60} if method == "PUT" else None
+            await call.refused(404, method, path.format("a%00b"), json=body)
+        await call.refused(404, "GET", "/jobs/a%01b")
+        await call.refused(422, "POST", "/queues/a%01b/pause")
+
+    run(scenario, Jobpipe(with_own_keys(url) if store == "redis" else url))

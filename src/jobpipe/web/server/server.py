@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
+from collections.abc import Callable
 from email.utils import formatdate
 from typing import TYPE_CHECKING
 
@@ -49,7 +50,7 @@ class Server:
         self._tasks: set[asyncio.Task[None]] = set()
         self._sweeping: asyncio.TimerHandle | None = None
         self._is_empty = asyncio.Event()
-        self.now = self._loop.time
+        self.now: Callable[[], float] = self._loop.time
 
     @property
     def connections(self) -> int:
