@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from . import starting
 from .servers_postgres import PostgresServer, postgres_schema, postgres_server
@@ -23,6 +24,11 @@ if "SWITCH_INTERVAL" in os.environ:  # those who hunt races want threads to be s
 if "-B" not in sys.orig_argv:  # as the mutations say, whose source changes within a second
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+settings.register_profile(
+    "suite", deadline=None
+)  # Why: that an example took long says that the machine is busy
+settings.load_profile("suite")
 
 # Why: a shell has its background jobs ignore it, and so would the programs that the tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

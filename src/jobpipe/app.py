@@ -71,6 +71,7 @@ class Jobpipe:
         self._access = Access(given, lambda: self.settings, lambda: self.capacity, self.hint)
         self._on_hint: list[Callable[[], object]] = []
         self._on_cancel: list[Callable[[Sequence[str]], object]] = []
+        self._on_pause: list[Callable[[str], object]] = []
         self._types: dict[str, JobType[..., Any]] = {}
         self.pace = Pace()
         self.service: Service | None = None
@@ -346,6 +347,11 @@ class Jobpipe:
         self._on_cancel.append(listener)
         return lambda: self._on_cancel.remove(listener)
 
+    def on_pause(self, listener: Callable[[str], object]) -> Callable[[], None]:
+        """Be told, on the event loop that did it, which queue this process has paused."""
+        self._on_pause.append(listener)
+        return lambda: self._on_pause.remove(listener)
+
     def hint(self) -> None:
         """Tell who listens that there may be jobs to run."""
         for listener in self._on_hint:
@@ -502,6 +508,8 @@ class Jobpipe:
     async def pause(self, queue: str) -> QueueInfo:
         """Start no more jobs of the queue."""
         await self.courier.call(self.store.pause, check_name("queue", queue))
+        for listener in self._on_pause:
+            listener(queue)
         return await self._queue(queue)
 
     async def resume(self, queue: str) -> QueueInfo:

@@ -34,6 +34,7 @@ class Begins:
         self._tell = tell  # has it stored, and calls `stored`
         self._begun: dict[Lease, Run] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._is_stopped = False
         self._telling: asyncio.Task[None] | None = None
 
     def add(self, run: Run) -> None:
@@ -62,12 +63,13 @@ class Begins:
 
     def watch(self, is_needed: Callable[[], bool], after: float = _TOLD_AFTER) -> None:
         """Tell the store again and again, as long as it is needed."""
-        if self._timer is None and (self._telling is None or self._telling.done()):
+        if not self._is_stopped and self._timer is None and (self._telling is None or self._telling.done()):
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(after, self._look, is_needed)
 
     async def stop(self) -> None:
         """Tell no more."""
+        self._is_stopped = True
         if self._timer is not None:
             self._timer.cancel()
         if self._telling is not None:

@@ -105,12 +105,12 @@ class Chores:
         return None
 
     def _extend(self) -> None:
-        self._tell_begins(after=_LONGEST_UNTOLD)
         leases = self._runner.leases() if self._runner is not None else []
         if leases and self._runner is not None:
             asked_at = self._runner.now()
             states = self._store.extend(leases, self._pipe.settings.lease)
             self._runner.kept(dict(zip(leases, states, strict=True)), asked_at)
+        self._tell_begins(after=_LONGEST_UNTOLD)  # Why last: nothing may hold up the leases
 
     def _tell_begins(self, after: float) -> None:
         """Why here, too: a handler may block the event loop, and is to be seen running all the same."""

@@ -54,5 +54,6 @@ class Run:
 
     @property
     def priority(self) -> int:
-        """Among the jobs that wait here. Why those with a limit first: their time to start has come."""
-        return self.claim.priority + (_FIRST if self.job_type.limit is not None else 0)
+        """Among the jobs that wait here: first those that others see running, then those whose time to start has come."""
+        ranks = 2 * self.claim.has_begun + (self.job_type.limit is not None)
+        return self.claim.priority + ranks * _FIRST

@@ -47,6 +47,8 @@ _TURNOVER = 0.01
 """Seconds since the last job ended in which another slot is likely to be free soon."""
 _STANDSTILL = 0.03
 """Seconds without an end of a job after which those that wait here are given back."""
+_LONGEST_AHEAD = 0.2
+"""Seconds after which a job that waits here is given back, though others end."""
 _AWAY_PAUSES = (0.05, 0.2, 1.0)
 _CLOCK = SystemClock()
 
@@ -108,6 +110,7 @@ class Runner:
         self._leave += [
             self._pipe.on_hint(self._nudge_from_anywhere),
             self._pipe.on_cancel(self._cancel_from_anywhere),
+            self._pipe.on_pause(lambda queue: self._from_anywhere(self._give_back_queue, queue)),
         ]
         self._claiming = self._loop.create_task(self._claim_jobs(), name="jobpipe-claims")
 
@@ -163,6 +166,8 @@ class Runner:
             )
         except StoreError as error:
             logger.warning("%d jobs could not be given back, they will be rescued: %s", len(runs), error)
+        except Exception:
+            logger.exception("%d jobs could not be given back, they will be rescued", len(runs))
         self._has_more = True
         for run in runs:
             self.queue.cancel(run.envelope)
@@ -196,12 +201,18 @@ class Runner:
         wanted = set(ids)
         self.heed({lease: LeaseState.CANCELLING for lease in self.leases() if lease.id in wanted})
 
+    def _give_back_queue(self, queue: str) -> None:
+        """It was paused: what waits here of it is not to begin."""
+        waiting = self._take_back([run for run in self._held.values() if run.claim.queue == queue])
+        if waiting:
+            self._do_beside(self._release(waiting))
+
     async def _claim_jobs(self) -> None:
         failures = 0
         while not self._is_stopping:
             self._nudged.clear()
-            await self._give_back_stale()
             pause = POLL * random.uniform(0.75, 1.0)  # noqa: S311
+            await self._give_back_stale()
             room = self._room()
             if room > 0:
                 try:
@@ -264,10 +275,11 @@ class Runner:
         return wanted - self._unended if self._unended <= self._refill_at else 0
 
     async def _give_back_stale(self) -> None:
-        """Give back what waits here while no job ends: those that run take longer than the ones before."""
-        still = self._still()
-        if self._unended > self.slots and still >= _STANDSTILL:
-            latest = self.now() - _STANDSTILL
+        """Give back what waits here while no job ends, or for long: those that run take longer than the ones before."""
+        if self._unended > self.slots:
+            still = self._still()
+            oldest = _STANDSTILL if still >= _STANDSTILL else _LONGEST_AHEAD
+            latest = self.now() - oldest
             stale = [run for run in self._held.values() if not run.began_at and run.taken_at < latest]
             if stale:
                 self._run_seconds = max(self._run_seconds or 0.0, still)
@@ -459,7 +471,9 @@ class Runner:
             with self._lock:
                 run.is_gone = True
             self._let_go(run)
-            if run.began_at:  # else it was cancelled before it could begin, or taken over
+            if (
+                run.began_at or run.claim.has_begun
+            ):  # else it was cancelled before it could begin, or taken over
                 logger.warning("%s", LeaseLostError(lease.id))
         elif not run.began_at:
             # Why: what never begins never ends either, and the store cancels it when it is given back.

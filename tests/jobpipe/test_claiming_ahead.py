@@ -23,6 +23,7 @@ def pipe(url: str) -> Jobpipe:
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """No job is given back, or not claimed ahead, because none has ended lately."""
     monkeypatch.setattr("jobpipe.runner._STANDSTILL", 3600.0)
+    monkeypatch.setattr("jobpipe.runner._LONGEST_AHEAD", 3600.0)
 
 
 def runner_of(pipe: Jobpipe) -> Runner:
@@ -195,23 +196,45 @@ def test_none_of_a_type_that_cools_starts_because_it_was_at_hand(pipe: Jobpipe) 
     run(scenario())
 
 
-def test_what_waits_behind_a_slow_job_is_given_back(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("reason", ["no job ends", "it waits for long"])
+def test_what_waits_behind_a_slow_job_is_given_back(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, reason: str
+) -> None:
     """Another process runs it meanwhile, and no attempt is lost."""
 
     async def scenario() -> None:
         gate = Gate()
         busy, idle = Jobpipe(sqlite_url, queue_size=0), Jobpipe(sqlite_url)
         busy.job("block")(gate.pass_through)
+        monkeypatch.setattr("jobpipe.runner._LONGEST_AHEAD", 3600.0)
         monkeypatch.setattr("jobpipe.runner._STANDSTILL", 3600.0)
         async with busy, idle, busy.running(workers=1):
             await claim_ahead(busy, "block", "echo")
-            monkeypatch.undo()
+            name = "_STANDSTILL" if reason == "no job ends" else "_LONGEST_AHEAD"
+            monkeypatch.setattr(f"jobpipe.runner.{name}", 0.01)
             async with idle.running():
                 job = await finished(idle, "echo")
                 assert (job.status, job.attempts, len(job.history)) == (JobStatus.DONE, 1, 1)
                 assert job.history[0].worker == runner_of(idle).name
             gate.go.set()
             await finished(busy, "block")
+
+    run(scenario())
+
+
+@pytest.mark.usefixtures("patient")
+def test_none_of_a_queue_that_is_paused_starts_because_it_was_at_hand(pipe: Jobpipe) -> None:
+    async def scenario() -> None:
+        gate = Gate()
+        pipe.job("block")(gate.pass_through)
+        async with pipe, pipe.running(workers=1):
+            await claim_ahead(pipe, "block", "echo")
+            await pipe.pause("default")
+            await seen(pipe, lambda: leased(pipe), lambda ids: "echo" not in ids)
+            gate.go.set()
+            await finished(pipe, "block")
+            job = await pipe.get("echo")
+            assert (job.status, job.attempts) == (JobStatus.QUEUED, 0)
 
     run(scenario())
 

@@ -49,6 +49,8 @@ async def serve(
         if await service.start_when_possible(stop):
             on_ready()
         await asyncio.wait([keeping, stopping], return_when=asyncio.FIRST_COMPLETED)
+        if keeping.done():
+            keeping.result()  # it goes on for ever, unless it fails
         service.begin_stop()
         if service.is_started:
             await service.stop()

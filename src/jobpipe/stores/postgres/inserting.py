@@ -14,6 +14,7 @@ from ...errors import JobConflictError, StoreAwayError
 from ...job import JobStatus
 from ..admission import Bounds, Lane, need_of, refusal
 from ..base import Answer, NewJob, Receipt, Refusal
+from ..stored import status_of
 from .arrays import numbers, texts
 from .connection import Result, Step
 from .statements import Statements
@@ -79,7 +80,7 @@ def guest_steps(
     fresh = statements.filled("insert", on_conflict="ON CONFLICT (id) DO NOTHING")
     for _ in range(_TRIES):
         found = yield Step(statements("known"), {"ids": ids})
-        known = {id: (fingerprint, JobStatus(status)) for id, fingerprint, status in found.rows}
+        known = {id: (fingerprint, status_of(status)) for id, fingerprint, status in found.rows}
         taken = None
         if any(bounds):
             values = {"queues": queues, "names": bounds.names, "now": now}

@@ -84,7 +84,10 @@ class Connections:
     def reading(self) -> Iterator[sqlite3.Cursor]:
         """A cursor to read with; it sees what is committed."""
         self.file.look()
-        connection = self._idle.pop() if self._idle and not self._is_inherited else self.open()
+        try:
+            connection = self.open() if self._is_inherited else self._idle.pop()
+        except IndexError:
+            connection = self.open()
         try:
             with mapped_errors(self.path):
                 yield connection.cursor()

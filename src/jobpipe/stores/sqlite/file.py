@@ -72,12 +72,13 @@ class StoreFile:
         elif self._id != id:
             raise self._away(self.path, "was replaced by another file")
         if found.st_size < self._size:
-            self._look_closer(found.st_size)
+            self._look_closer()
         else:
             self._size = found.st_size
-        if self._wal_id is not None:
+        wal_id = self._wal_id
+        if wal_id is not None:
             wal = self._stat(self._wal_path)
-            if self._wal_id != (wal.st_dev, wal.st_ino):
+            if wal_id != (wal.st_dev, wal.st_ino):
                 raise self._away(self._wal_path, "was replaced by another file")
 
     def keep_wal(self) -> None:
@@ -100,9 +101,14 @@ class StoreFile:
         except OSError as error:
             raise self._away(path, f"cannot be looked at: {error.strerror}") from None
 
-    def _look_closer(self, size: int) -> None:
+    def _look_closer(self) -> None:
         """It has become smaller: VACUUM does that, and so does who cuts it off."""
         with self._looking_closer:
+            size = self._stat(
+                self.path
+            ).st_size  # Why again: another thread may have seen it grow, or looked already
+            if size >= self._size:
+                return
             if size == self._cut_size or not self._is_whole(size):
                 self._cut_size = size
                 raise self._away(self.path, f"was truncated to {size:,} bytes")
@@ -114,6 +120,10 @@ class StoreFile:
         try:
             with closing(self.connect()) as connection:
                 return bool(connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",))
+        except (
+            sqlite3.OperationalError
+        ) as error:  # nobody knows: too many files are open, or another has the lock
+            raise StoreAwayError(f"the store {self.path} cannot be used for now: {error}") from error
         except sqlite3.DatabaseError:
             return False
 

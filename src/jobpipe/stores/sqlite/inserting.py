@@ -15,6 +15,7 @@ from ...errors import JobConflictError
 from ...job import JobStatus
 from ..admission import Bounds, Lane, Need, need_of, refusal
 from ..base import Answer, NewJob, Receipt
+from ..stored import status_of
 from .rows import new_row, text_of
 from .statements import sql
 
@@ -67,7 +68,7 @@ def insert_one(cursor: sqlite3.Cursor, batch: Batch, bounds: Bounds, now: float)
         if found is not None:
             if not job.is_same(found[0]):
                 return JobConflictError(job.id)
-            known[job.id] = JobStatus(found[1])
+            known[job.id] = status_of(found[1])
     new = [job for job in batch if job.id not in known]
     rows = {job.id: new_row(job, now) for job in new}
     if any(bounds):

@@ -340,9 +340,8 @@ class SqliteStore:
                 return []
         with self._writing() as (cursor, now):
             rescued = []
-            for seq, id, worker, status in cursor.execute(
-                sql("expired"), {"now": now, "limit": limit}
-            ).fetchall():
+            found = cursor.execute(sql("expired"), {"now": now, "limit": limit}).fetchall()
+            for seq, id, worker, status in found:
                 if status == JobStatus.QUEUED:
                     cursor.execute(sql("lose_ahead"), (seq,))
                     rescued.append(Rescued(id, worker, JobStatus.QUEUED))

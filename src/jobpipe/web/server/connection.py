@@ -213,6 +213,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def fail(self, exchange: Exchange) -> None:
         """The application has left the exchange without a whole answer."""
+        if exchange.is_over:
+            return  # the answer is whole, and the connection may be serving the next call
         if exchange.is_started and not exchange.is_gone:
             self.abort()
         elif exchange is self._exchange:

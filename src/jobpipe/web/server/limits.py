@@ -27,7 +27,9 @@ class Limits:
     linger: float = 1.0
     """For the client to read why it is refused, before the connection is cut."""
     closing: float = 1.0
-    """For connections to end, at the stop."""
+    """For connections to end, at the stop, since the last one that did."""
+    closing_at_most: float = 10.0
+    """For all of them."""
     sweep: float = 1.0
     """Between two looks at all of these."""
     head_bytes: int = 65_536

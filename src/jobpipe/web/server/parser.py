@@ -99,8 +99,13 @@ class RequestParser:
         framing = [b"%b: %b" % header for header in request.headers if header[0] in _FRAMING]
         self._tools = httptools.HttpRequestParser(self)
         self._is_muted = True
-        self._tools.feed_data(b"\r\n".join([b"POST / HTTP/1.1", *framing, b"", b""]))
-        self._is_muted = False
+        try:
+            self._tools.feed_data(b"\r\n".join([b"POST / HTTP/1.1", *framing, b"", b""]))
+        except httptools.HttpParserError:
+            self._refuse(NOT_HTTP)  # a framing that is none
+            return
+        finally:
+            self._is_muted = False
         self.feed(rest)
 
     # What httptools tells

@@ -8,5 +8,5 @@ FROM jobs WHERE seq IN (SELECT value FROM json_each(?)) AND NOT (
     AND typeof(run_at) = 'real' AND run_at BETWEEN -6e10 AND 2e11
     AND typeof(created_at) = 'real' AND created_at BETWEEN -6e10 AND 2e11
     AND (deadline IS NULL OR typeof(deadline) = 'real' AND deadline BETWEEN 0 AND 2e11)
-    AND typeof(payload) = 'text' AND json_valid(payload)
+    AND typeof(queue) = 'text' AND typeof(payload) = 'text' AND json_valid(payload)
 )
