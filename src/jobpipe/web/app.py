@@ -112,8 +112,6 @@ class WebApp:
                 else:
                     self._guard.check(scope)
                     self.site.check_is_started()
-                if "\0" in path:
-                    raise NoSuchPathError("there is nothing at this path: it holds the character NUL")
             except problems.TooManyWrongTokensError as error:
                 await self._slow_down(error.delay)
                 await problems.answer(error, scope)(scope, receive, send)

@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from ..views import QueueInfo
 from .call import Call, json_response
+from .problems import NoSuchPathError
 from .site import Site
 
 
@@ -26,7 +27,7 @@ class QueueRoutes:
 
     def calls(self) -> list[Call]:
         """The rows of the table."""
-        answers, refusals = {200: QueueInfo}, frozenset({422})
+        answers, refusals = {200: QueueInfo}, frozenset({404, 422})
         return [
             Call(
                 method="GET", path="/queues", handler=self.all, summary="The queues", answers={200: QueueList}
@@ -53,10 +54,18 @@ class QueueRoutes:
         return json_response(QueueList(await self._pipe.queues()))
 
     async def pause(self, request: Request) -> Response:
-        name = request.path_params["name"]
+        name = _name_of(request)
         counts = await self._pipe.courier.call(self._pipe.store.counts)
         self._site.check_new_name(counts.paused, name, "paused queues")
         return json_response(await self._pipe.pause(name))
 
     async def resume(self, request: Request) -> Response:
-        return json_response(await self._pipe.resume(request.path_params["name"]))
+        return json_response(await self._pipe.resume(_name_of(request)))
+
+
+def _name_of(request: Request) -> str:
+    """The name in the path; no queue has one with a NUL."""
+    name: str = request.path_params["name"]
+    if "\0" in name:
+        raise NoSuchPathError("no queue has a name with the character NUL")
+    return name

@@ -99,6 +99,7 @@ class ScheduleRoutes:
                 summary="Make or change a schedule; one whose timing stays keeps its ticks",
                 answers={200: ScheduleInfo},
                 body=ScheduleBody,
+                refusals=missing,
             ),
             Call(
                 method="DELETE",
@@ -138,11 +139,11 @@ class ScheduleRoutes:
         return json_response(ScheduleList(await self._schedules.all()))
 
     async def get(self, request: Request) -> Response:
-        return json_response(await self._schedules.get(request.path_params["name"]))
+        return json_response(await self._schedules.get(_name_of(request)))
 
     async def put(self, request: Request) -> Response:
         limit = self._site.pipe.settings.max_payload + BESIDE_PAYLOAD
-        name: str = request.path_params["name"]
+        name = _name_of(request)
         wanted: ScheduleBody = convert(await read_json(request.scope, request.receive, limit), ScheduleBody)
         if wanted.name is not UNSET and wanted.name != name:
             raise BadInputError("name", f"must be that of the path, {name[:100]!r}, got {wanted.name!r}")
@@ -168,16 +169,24 @@ class ScheduleRoutes:
             )
 
     async def drop(self, request: Request) -> Response:
-        await self._schedules.drop(request.path_params["name"])
+        await self._schedules.drop(_name_of(request))
         return Response(status_code=204)
 
     async def pause(self, request: Request) -> Response:
-        return json_response(await self._schedules.pause(request.path_params["name"]))
+        return json_response(await self._schedules.pause(_name_of(request)))
 
     async def resume(self, request: Request) -> Response:
-        return json_response(await self._schedules.resume(request.path_params["name"]))
+        return json_response(await self._schedules.resume(_name_of(request)))
 
     async def run(self, request: Request) -> Response:
         self._site.check_takes_jobs()
-        receipt = await self._schedules.run(request.path_params["name"], self._site.door)
+        receipt = await self._schedules.run(_name_of(request), self._site.door)
         return json_response(Accepted(receipt.id, receipt.status), 202)
+
+
+def _name_of(request: Request) -> str:
+    """The name in the path; no store has one with a NUL, and not every store can be asked for it."""
+    name: str = request.path_params["name"]
+    if "\0" in name:
+        raise ScheduleNotFoundError(name[:100])
+    return name

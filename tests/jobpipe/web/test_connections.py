@@ -321,6 +321,7 @@ def test_an_upgrade_that_is_asked_for_is_ignored(run: Run) -> None:
         b"POST /echo HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
         b"POST /echo HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
         b"POST /echo HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+        b"POST /echo HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: h2c\r\nTransfer-Encoding: gzip\r\n\r\n",
         CHUNKED + b"x\r\n",
         b"GET /\xff HTTP/1.1\r\n\r\n",
         b"GET nonsense HTTP/1.1\r\n\r\n",

@@ -75,12 +75,12 @@ class Server:
             connection.end()
         try:
             async with asyncio.timeout(self.limits.closing) as patience:
-                until = self.now() + self.limits.closing_at_most
+                until = self._loop.time() + self.limits.closing_at_most
                 while self._connections or self._tasks or self._opening:
                     self._is_empty.clear()
                     await self._is_empty.wait()
                     # Why longer: as long as some come to their end, a busy machine is at work on the others.
-                    patience.reschedule(min(self.now() + self.limits.closing, until))
+                    patience.reschedule(min(self._loop.time() + self.limits.closing, until))
         except TimeoutError:
             late = [*self._tasks, *self._opening]
             for task in late:
