@@ -75,13 +75,16 @@ class Choice:
         if paces:
             self._cursor.execute(sql("keep_pace"), {"gates": text_of(paces)})
 
-    def claims(self) -> list[tuple[int, str | None, float, int]]:
-        """An element of claim.sql's `:jobs` for each that was taken."""
+    def claims(self) -> tuple[list[tuple[int, str | None, float, int]], list[int]]:
+        """What was taken: as claim.sql's `:jobs`, and the seqs of the rest, which neither begin nor pass a gate."""
         most = len(self.taken) if self._begin is None else self._begin
-        return [
+        jobs = [
             (seq, gate, starts_in, int(at < most))
             for at, (seq, (gate, starts_in)) in enumerate(self.taken.items())
         ]
+        if self.passage.entered:
+            return jobs, []
+        return jobs[:most], [seq for seq, *_ in jobs[most:]]
 
     def _walk(self, lane: _Lane) -> Iterator[Candidate[str]]:
         """What is ready in a lane, in order, as far as somebody asks; what was passed over meanwhile is parked."""

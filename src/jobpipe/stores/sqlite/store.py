@@ -255,14 +255,13 @@ class SqliteStore:
             seqs = text_of(list(choice.taken))
             odd = ((row[0], stored_of(row)) for row in cursor.execute(sql("odd"), (seqs,)).fetchall())
             problems = {seq: stored.problem for seq, stored in odd if stored.problem is not None}
-            values = {
-                "now": now,
-                "worker": worker,
-                "token": token,
-                "until": now + lease,
-                "jobs": text_of(choice.claims()),
-            }
-            self._changes += cursor.execute(sql("claim"), values).rowcount
+            begun, ahead = choice.claims()
+            values = {"now": now, "worker": worker, "token": token, "until": now + lease}
+            if begun:
+                cursor.execute(sql("claim"), {**values, "jobs": text_of(begun)})
+            if ahead:
+                cursor.execute(sql("claim_ahead"), {**values, "seqs": text_of(ahead)})
+            self._changes += len(begun) + len(ahead)
             (text,) = cursor.execute(sql("claimed"), {"seqs": seqs}).fetchone()
             claims = claims_of(text, worker, token, now, choice.taken, problems)
             reach("claim-inside")
