@@ -286,6 +286,7 @@ _INTERNAL = {
         "hint",
         "on_cancel",
         "on_hint",
+        "on_pause",
     ),  # of a pipe
     *("encode", "decode", "run", "backoff", "defaults", "is_async"),  # of a job type
     *("declare", "register", "tick"),  # of a timetable
