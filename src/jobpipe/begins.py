@@ -32,31 +32,31 @@ class Begins:
     ) -> None:
         self._now = now
         self._tell = tell  # has it stored, and calls `stored`
-        self._begun: dict[Lease, Run] = {}
+        self._begun: set[Run] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._is_stopped = False
         self._telling: asyncio.Task[None] | None = None
 
     def add(self, run: Run) -> None:
         """Its handler is about to be called."""
-        self._begun[run.claim.lease] = run
+        self._begun.add(run)
 
     def discard(self, run: Run) -> None:
         """It has ended, or was given back."""
-        self._begun.pop(run.claim.lease, None)
+        self._begun.discard(run)
 
     def due(self, after: float = _TOLD_AFTER) -> Told:
         """Those that began so many seconds ago, or before."""
         now = self._now()
         # Why a list at once: others add and discard in their threads.
-        runs = [run for run in list(self._begun.values()) if now - run.began_at >= after]
+        runs = [run for run in list(self._begun) if now - run.began_at >= after]
         return [run.claim.lease for run in runs], [run.started_at for run in runs]
 
     def stored(self, states: Mapping[Lease, LeaseState]) -> None:
         """The store was told of them, and has answered."""
-        for lease in states:
-            run = self._begun.pop(lease, None)
-            if run is not None:
+        for run in list(self._begun):
+            if run.claim.lease in states:
+                self._begun.discard(run)
                 run.is_begin_stored = True
 
     # On the event loop

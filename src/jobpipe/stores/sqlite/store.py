@@ -313,6 +313,7 @@ class SqliteStore:
             self._cool(cursor, settlements, now)
             recorded = cursor.execute(sql("settle"), values).rowcount
             cursor.execute(sql("leave_gates"))
+            cursor.execute(sql("clear_suspects"), (told,))
             self._changes += recorded
             reach("settle-inside")
             if recorded == len(settlements):

@@ -32,8 +32,7 @@ UPDATE jobs SET
     ) END,
     lease_until = NULL,
     is_parked = 0,
-    is_cancelling = 0,
-    is_suspect = 0
+    is_cancelling = 0
 FROM (
     SELECT
         value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS status, value ->> 3 AS given_back,
