@@ -18,6 +18,7 @@ from .programs import LIMIT, Program, Start, eventually, jobpipe
 HELD = """
 import asyncio, os
 from pathlib import Path
+from jobpipe.leash import Leash
 from jobpipe.service import Service
 from app import pipe
 
@@ -30,6 +31,13 @@ async def held(self):
     await start(self)
 
 Service.start = held
+ready = Leash.ready
+
+def told(self):
+    ready(self)
+    Path(f"ready-{os.getpid()}").touch()
+
+Leash.ready = told
 """
 """The app, whose processes are ready only when they are let go."""
 
@@ -48,6 +56,12 @@ class Caller:
         """Return after so many more answers."""
         wanted = self.answers.total() + count
         eventually(lambda: self.answers.total() >= wanted, lambda: (self.answers, self.broken))
+
+    def is_served(self, count: int) -> bool:
+        """Is none of so many more calls refused?"""
+        before = len(self.refusals)
+        self.calls(count)
+        return len(self.refusals) == before
 
     def _call(self, keeps: bool) -> None:
         with httpx.Client(base_url=self._url, timeout=LIMIT) as client:
@@ -120,11 +134,11 @@ def test_no_caller_is_sent_away_while_a_process_is_ready(durable: Start) -> None
         third = eventually(lambda: next(iter({*begun(folder, service)} - {first}), None))
         caller.calls(60)
         durable.let_go(third)
-        eventually(lambda: f":{third}:" in httpx.get(f"{url}/workers").text)
+        eventually(lambda: all((folder / f"ready-{pid}").exists() for pid in (first, third)))
         caller.calls(30)
+        assert not caller.refusals, (caller.answers, service.output)
 
         busy = durable.begun(service.enqueue("stuck"))
         os.kill(busy, signal.SIGTERM)  # it alone, and it takes the whole grace
-        caller.calls(60)
+        eventually(lambda: caller.is_served(60))
         assert busy in service.children()
-    assert not caller.refusals, (caller.answers, service.output)
