@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -123,4 +123,9 @@ def postgres_schema(server: str) -> Iterator[str]:
         yield f"{server}{'&' if '?' in server else '?'}schema={schema}"
     finally:
         with psycopg.connect(server, autocommit=True) as connection:
-            connection.execute(f"SET client_min_messages = error; DROP SCHEMA IF EXISTS {schema} CASCADE")
+            connection.execute("SET client_min_messages = error")
+            for _ in range(20):
+                # Why again: a session of a process that was killed may still be at work on its last statement.
+                with suppress(psycopg.errors.DeadlockDetected):
+                    connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+                    break
