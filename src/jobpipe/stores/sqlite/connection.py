@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -22,18 +22,23 @@ _OLDEST = (3, 38, 0)
 
 _BROKEN = ("not a database", "malformed", "unsupported file format")
 
-_LEGAL = " OR ".join(
-    f"(OLD.status = '{old}' AND NEW.status = '{new}')"
-    for old, moves in TRANSITIONS.items()
-    for new in sorted(set(moves.values()))
+
+def _is_one_of(statuses: Iterable[str]) -> str:
+    # Why not IN: SQLite would make a table of the values for every row.
+    return " OR ".join(f"NEW.status = '{status}'" for status in sorted(set(statuses)))
+
+
+_LEGAL = " ".join(
+    f"WHEN '{old}' THEN {_is_one_of(moves.values())}" for old, moves in TRANSITIONS.items() if moves
 )
-_ENDED_AT_ONCE = "OLD.lease_until IS NOT NULL AND NEW.status IN ({})".format(
-    ", ".join(f"'{status}'" for status in sorted(set(TRANSITIONS[JobStatus.RUNNING].values())))
-)
-"""One that was claimed ahead begins and ends in one step."""
 _GUARD = f"""
 CREATE TEMP TRIGGER IF NOT EXISTS only_legal_moves BEFORE UPDATE OF status ON main.jobs
-WHEN NOT (OLD.status = NEW.status OR {_LEGAL} OR (OLD.status = 'queued' AND {_ENDED_AT_ONCE}))
+WHEN NOT (
+    OLD.status = NEW.status
+    -- One that was claimed ahead begins and ends in one step.
+    OR (OLD.status = 'queued' AND OLD.lease_until IS NOT NULL AND ({_is_one_of(TRANSITIONS[JobStatus.RUNNING].values())}))
+    OR CASE OLD.status {_LEGAL} ELSE 0 END
+)
 BEGIN SELECT RAISE(ABORT, 'the transition table knows no such move'); END
 """
 """The transition table, as a guard of the connection that writes."""

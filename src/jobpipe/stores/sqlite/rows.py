@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
 
 from ...job import TRANSITIONS, Attempt, Job, JobError, JobStatus, Move, Progress, instant
-from ..base import Claim, Lease, NewJob, Parcel, Settlement
+from ..base import NewJob, Parcel, Settlement
 from ..limits import GateState
-from ..passage import Place
 from ..stored import READERS, Reader, Stored, optional, read_job
 
 
@@ -103,38 +102,6 @@ def settled_row(settlement: Settlement) -> tuple[Any, ...]:
         None if outcome.result is None else Raw(outcome.result),
         settlement.started_at or None,
     )
-
-
-_Claimed = tuple[str, str, str, int, int, int, float | None, int, int, list[Raw], int, str | None, int]
-_read_claimed = msgspec.json.Decoder(list[_Claimed]).decode
-
-
-def claims_of(
-    text: str, worker: str, token: str, now: float, places: Mapping[int, Place], problems: Mapping[int, str]
-) -> list[Claim]:
-    """The one value of claimed.sql; their places, and what is wrong with some, by seq."""
-    return [
-        Claim(
-            lease=Lease(id, attempts, worker, token),
-            type=type,
-            queue=queue,
-            payload=bytes(payload[0]) if payload else b"",
-            attempts=attempts,
-            max_retries=max_retries,
-            priority=priority,
-            deadline=deadline,
-            run_at=run_at / 1e6,
-            created_at=created_at / 1e6,
-            started_at=now + places[seq][1],
-            starts_in=places[seq][1],
-            key=key,
-            has_begun=bool(has_begun),
-            problem=problems.get(seq),
-        )
-        for id, type, queue, attempts, max_retries, priority, deadline, run_at, created_at, payload, seq, key, has_begun in (
-            _read_claimed(text)
-        )
-    ]
 
 
 def job_of(row: Sequence[Any]) -> Job:

@@ -6,7 +6,6 @@ Claims and signs of life are not waited for to be on disk: what a power cut take
 
 from __future__ import annotations
 
-import secrets
 import sqlite3
 import threading
 import time
@@ -57,11 +56,12 @@ from ..limits import Limit, Limits
 from ..stored import counts_of, status_of
 from . import ticking
 from .choosing import Choice
+from .claiming import claim_chosen
 from .connection import Connections, begins_by_itself, check_own, mapped_errors, plain_cursor
 from .inserting import Ticket, insert_all, insert_one
 from .migrate import migrate, refuse_newer
 from .paging import page_statement
-from .rows import adopted_row, claims_of, gate_of, job_of, parcel_of, settled_row, stored_of, text_of
+from .rows import adopted_row, gate_of, job_of, parcel_of, settled_row, text_of
 from .statements import sql
 from .watch import SqliteWatch
 
@@ -248,23 +248,10 @@ class SqliteStore:
         with self._writing(synced=False) as (cursor, now):
             choice = Choice(cursor, limits, limit, begin, now)
             choice.take(cursor.execute(sql("lanes"), (names,)).fetchall())
-            if not choice.taken:
-                due_in = self._due_in(cursor, names, choice.passage.due_in)
-                return Haul([], due_in, has_more=choice.passage.is_cut)
-            token = secrets.token_hex(8)
-            seqs = text_of(list(choice.taken))
-            odd = ((row[0], stored_of(row)) for row in cursor.execute(sql("odd"), (seqs,)).fetchall())
-            problems = {seq: stored.problem for seq, stored in odd if stored.problem is not None}
-            begun, ahead = choice.claims()
-            values = {"now": now, "worker": worker, "token": token, "until": now + lease}
-            if begun:
-                cursor.execute(sql("claim"), {**values, "jobs": text_of(begun)})
-            if ahead:
-                cursor.execute(sql("claim_ahead"), {**values, "seqs": text_of(ahead)})
-            self._changes += len(begun) + len(ahead)
-            (text,) = cursor.execute(sql("claimed"), {"seqs": seqs}).fetchone()
-            claims = claims_of(text, worker, token, now, choice.taken, problems)
-            reach("claim-inside")
+            claims = claim_chosen(cursor, choice, worker, lease, now)
+            self._changes += len(claims)
+            if claims:
+                reach("claim-inside")
             due_in = self._due_in(cursor, names, choice.passage.due_in)
             return Haul(claims, due_in, has_more=len(claims) == limit or due_in == 0 or choice.passage.is_cut)
 
@@ -309,7 +296,7 @@ class SqliteStore:
     def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         with self._writing() as (cursor, now):
             told = text_of(list(map(settled_row, settlements)))
-            values = {"settlements": told, "now": now, "kept": KEPT_HISTORY}
+            values = {"settlements": told, "now": now, "at": f"{now:.6f}", "kept": KEPT_HISTORY}
             self._cool(cursor, settlements, now)
             recorded = cursor.execute(sql("settle"), values).rowcount
             cursor.execute(sql("leave_gates"))

@@ -9,27 +9,28 @@ UPDATE jobs SET
     result = CASE is_cancelling WHEN 1 THEN NULL ELSE told.result END,
     error = CASE
         WHEN told.given_back THEN jobs.error
-        WHEN is_cancelling AND told.status NOT IN ('failed', 'scheduled') THEN NULL
+        WHEN is_cancelling AND told.status = 'cancelled' THEN NULL
         ELSE told.error
     END,
     progress = coalesce(told.progress, CASE jobs.status WHEN 'running' THEN jobs.progress END),
     finished_at = CASE WHEN is_cancelling OR told.delay IS NULL THEN :now END,
-    history = CASE WHEN told.given_back THEN history ELSE json_insert(
-        CASE
-            WHEN NOT json_valid(history) THEN '[]' -- only somebody else can have put that there
-            WHEN json_array_length(history) >= :kept THEN json_remove(history, '$[0]')
-            ELSE history
-        END,
-        '$[#]',
-        json_object(
-            'number', runs + (jobs.status = 'queued'),
-            'began_at', json(printf('%.6f',
-                CASE jobs.status WHEN 'queued' THEN coalesce(told.started_at, :now) ELSE jobs.started_at END)),
-            'ended_at', json(printf('%.6f', :now)),
-            'worker', worker, 'error',
-            CASE WHEN is_cancelling AND told.status NOT IN ('failed', 'scheduled') THEN NULL ELSE json(told.error) END
-        )
-    ) END,
+    -- Why put together as text: SQLite's JSON functions would cost as much as all the rest.
+    history = CASE
+        WHEN told.given_back THEN history
+        ELSE CASE
+            WHEN history = '[]' THEN '['
+            -- Only somebody else can have put something there that is none of ours.
+            WHEN NOT json_valid(history) OR json_type(history, '$[#-1]') IS NOT 'object' THEN '['
+            WHEN json_array_length(history) >= :kept THEN rtrim(json_remove(history, '$[0]'), ']') || ','
+            ELSE rtrim(history, ']') || ','
+        END
+        || '{"number":' || (runs + (jobs.status = 'queued'))
+        || ',"began_at":' || printf('%.6f',
+            CASE jobs.status WHEN 'queued' THEN coalesce(told.started_at, :now) ELSE jobs.started_at END)
+        || ',"ended_at":' || :at || ',"worker":' || json_quote(worker) || ',"error":'
+        || CASE WHEN told.error IS NULL OR is_cancelling AND told.status = 'cancelled' THEN 'null' ELSE told.error END
+        || '}]'
+    END,
     lease_until = NULL,
     is_parked = 0,
     is_cancelling = 0
