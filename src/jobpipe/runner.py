@@ -27,6 +27,7 @@ from .job import Move, Progress
 from .marks import reach
 from .outcome import BrokenJob, error_of
 from .performer import Performer
+from .prefetch import Prefetch
 from .recorder import Recorder
 from .run import Run
 from .stores.base import Claim, Haul, Lease, LeaseState, News, Outcome, Settlement, WorkerInfo
@@ -39,16 +40,6 @@ logger = logging.getLogger("jobpipe")
 
 POLL = 1.0
 """Seconds after which it looks for jobs even if nothing was heard of any."""
-_MOST_AHEAD = 1_000
-"""Jobs claimed beyond the slots there are, at the most."""
-_SECONDS_AHEAD = 0.05
-"""So much work may wait here for a slot: enough to never run dry, too little to be missed elsewhere."""
-_TURNOVER = 0.01
-"""Seconds since the last job ended in which another slot is likely to be free soon."""
-_STANDSTILL = 0.03
-"""Seconds without an end of a job after which those that wait here are given back."""
-_LONGEST_AHEAD = 0.2
-"""Seconds after which a job that waits here is given back, though others end."""
 _AWAY_PAUSES = (0.05, 0.2, 1.0)
 _CLOCK = SystemClock()
 
@@ -73,7 +64,6 @@ class Runner:
         self._limits = [job_type.limit for job_type in types.values() if job_type.limit is not None]
         rated = {limit.type for limit in self._limits if limit.interval}
         self._unrated = [type for type in self._types if type not in rated]
-        self._ended_at = -inf
         self._lease = pipe.settings.lease
         self._began_at = time.time()
         self._lock = threading.Lock()  # of the flags of a run: handlers in threads begin on their own
@@ -84,7 +74,7 @@ class Runner:
             str, list[Run]
         ] = {}  # types that are to cool as soon as that is stored; what waits for it
         self._begins = Begins(self.now, self._tell_begins)
-        self._refill_at = slots  # so few unended ones, and it is time to claim more
+        self._prefetch = Prefetch(slots)
         self._progress: dict[Lease, Progress] = {}
         self._performer = Performer(begin=self._begin, report=self._report, end=self._end)
         self._recorder = Recorder(pipe, self._settled)
@@ -94,7 +84,6 @@ class Runner:
         self._has_more = True  # may a claim find jobs without a word from anybody, as soon as there is room?
         self._changed = asyncio.Event()  # a run was settled or given back
         self._is_stopping = False
-        self._run_seconds: float | None = None  # the mean of late
         self._leave: list[Callable[[], None]] = []
 
     # Starting and stopping
@@ -213,7 +202,7 @@ class Runner:
             self._nudged.clear()
             pause = POLL * random.uniform(0.75, 1.0)  # noqa: S311
             await self._give_back_stale()
-            room = self._room()
+            room = self._prefetch.room(self._unended, self.now())
             if room > 0:
                 try:
                     haul = await self._pipe.courier.call(self._claim, room)
@@ -234,8 +223,7 @@ class Runner:
                         pause = min(pause, haul.due_in or _AWAY_PAUSES[0])
             else:
                 self._has_more = True  # Why: what it was nudged for is for when there is room
-            if self._unended > self.slots:
-                pause = min(pause, _STANDSTILL)
+            pause = min(pause, self._prefetch.pause(self._unended))
             try:
                 async with asyncio.timeout(max(pause, 0.001)):
                     await self._nudged.wait()
@@ -258,32 +246,15 @@ class Runner:
 
     def _has_slots(self) -> bool:
         """Is one free, or have they been changing hands just now? A job whose time to start has come must not wait."""
-        return self._unended < self.slots or self._still() < _TURNOVER
-
-    def _still(self) -> float:
-        """Seconds since the last job ended."""
-        return self.now() - self._ended_at
-
-    def _room(self) -> int:
-        """How many jobs to claim now: 0 while there is enough to do."""
-        if not self._run_seconds or self._still() >= _STANDSTILL:
-            ahead = 0
-        else:
-            ahead = min(int(self.slots * _SECONDS_AHEAD / self._run_seconds), _MOST_AHEAD)
-        wanted = self.slots + ahead
-        self._refill_at = max(self.slots - 1, wanted // 2)
-        return wanted - self._unended if self._unended <= self._refill_at else 0
+        return self._unended < self.slots or self._prefetch.has_turnover(self.now())
 
     async def _give_back_stale(self) -> None:
         """Give back what waits here while no job ends, or for long: those that run take longer than the ones before."""
         if self._unended > self.slots:
-            still = self._still()
-            oldest = _STANDSTILL if still >= _STANDSTILL else _LONGEST_AHEAD
-            latest = self.now() - oldest
-            stale = [run for run in self._held.values() if not run.began_at and run.taken_at < latest]
-            if stale:
-                self._run_seconds = max(self._run_seconds or 0.0, still)
-                await self._give_back(stale)
+            latest = self._prefetch.stale_before(self.now())
+            await self._give_back(
+                [run for run in self._held.values() if not run.began_at and run.taken_at < latest]
+            )
 
     async def _take_on(self, claims: list[Claim]) -> None:
         envelopes: list[Envelope[Run]] = []
@@ -339,6 +310,7 @@ class Runner:
 
     def _send(self, envelopes: list[Envelope[Run]]) -> None:
         """Those that their rate lets start later wait for their time here."""
+        self._prefetch.sent(self.now())
         now = [envelope for envelope in envelopes if not envelope.payload.claim.starts_in]
         if now:
             self.queue.send_nowait(*now)
@@ -380,16 +352,15 @@ class Runner:
                 return
             run.is_ended = True
         self._begins.discard(run)
-        seconds = self.now() - run.began_at
-        self._run_seconds = seconds if self._run_seconds is None else 0.9 * self._run_seconds + 0.1 * seconds
-        self._meters.run_seconds[run.claim.type].observe(seconds)
+        now = self.now()
+        self._meters.run_seconds[run.claim.type].observe(now - run.began_at)
         self._unended -= 1
-        self._ended_at = self.now()
+        self._prefetch.ended(now)
         self._recorder.add(Settlement(run.claim.lease, outcome, run.started_at))
         if outcome.cools:
             self._cooling.setdefault(run.claim.type, [])
             self._keep_cool(list(self._held.values()))
-        if self._has_more and self._unended <= self._refill_at and not self._nudged.is_set():
+        if self._has_more and self._unended <= self._prefetch.refill_at and not self._nudged.is_set():
             self._nudged.set()
 
     def _keep_cool(self, runs: list[Run]) -> None:
