@@ -181,6 +181,9 @@ class Events:
         client.is_live = True
         await self._catch_up(client, write)
         await client.write(write)
+        # Why once more: what happened right before the end may not have come through the feed yet.
+        client.is_live = False
+        await self._catch_up(client, write)
 
     async def _catch_up(self, client: Reader, write: Callable[[bytes], Coroutine[Any, Any, None]]) -> None:
         while events := await self._pipe.courier.call(self._pipe.store.events, client.after, _AT_ONCE):
