@@ -40,7 +40,7 @@ _HEADERS = [
     (b"x-accel-buffering", b"no"),
 ]
 _MOST_DIGITS = 18
-_LAST_WORD = 0.5
+_LAST_WORD = 1.0
 """Seconds that a client has to take what is left, and the end of its stream."""
 
 
@@ -81,6 +81,9 @@ class Events:
         self._clients: set[Reader] = set()
         self._subscription: asyncio.Task[Callable[[], None]] | None = None
         self._rounds = Rounds(self._clients)
+        self._told = 0
+        """The number of the newest event that clients are told of."""
+        self._last_look: asyncio.Task[None] | None = None
         self._next_beat: asyncio.TimerHandle | None = None
         """There as long as there are clients."""
         self._pulses = Pulses(site)
@@ -140,6 +143,7 @@ class Events:
         last = await self._pipe.courier.call(self._pipe.store.last_event)
         # Why from 0: a number that is not there yet is that of a store that is gone; all of this one is new.
         client.after = last if asked is None else asked if asked <= last else 0
+        self._told = max(self._told, last)
 
     async def _stream(
         self, client: Reader, ends: asyncio.Event, scope: Scope, receive: Receive, send: Send
@@ -156,6 +160,7 @@ class Events:
             try:
                 is_stopped = await is_cancelled(asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED))
                 if is_stopped or ending.done():
+                    await self._look_a_last_time()
                     self._rounds.flush()
                     client.finish()
                     await asyncio.wait(
@@ -181,9 +186,6 @@ class Events:
         client.is_live = True
         await self._catch_up(client, write)
         await client.write(write)
-        # Why once more: what happened right before the end may not have come through the feed yet.
-        client.is_live = False
-        await self._catch_up(client, write)
 
     async def _catch_up(self, client: Reader, write: Callable[[bytes], Coroutine[Any, Any, None]]) -> None:
         while events := await self._pipe.courier.call(self._pipe.store.events, client.after, _AT_ONCE):
@@ -207,6 +209,17 @@ class Events:
     def _tell(self, frames: list[Frame]) -> None:
         if self._clients:
             self._rounds.gather(frames)
+            self._told = max(self._told, frames[-1][0])
+
+    async def _look_a_last_time(self) -> None:
+        """Once for all clients: what happened right before the end may not have come through the feed yet."""
+        if self._last_look is None:
+            self._last_look = asyncio.create_task(self._look())
+        await asyncio.wait([self._last_look], timeout=_LAST_WORD)
+
+    async def _look(self) -> None:
+        while events := await self._pipe.courier.call(self._pipe.store.events, self._told, _AT_ONCE):
+            self._tell([frame_of(event) for event in events])
 
     # Who is there
 
