@@ -17,7 +17,7 @@ from pathlib import Path
 from time import perf_counter
 from weakref import finalize
 
-from jobpipe.ids import new_id
+from jobpipe.model.ids import new_id
 from jobpipe.stores import open_store
 from jobpipe.stores.base import Lease, NewJob, Store
 

@@ -28,11 +28,11 @@ import jobpipe
 import jobpipe.testing
 import rate_envelope_queue
 from jobpipe import CurrentJob, Job, Jobpipe, JobRequest, JobStatus, JobType, Settings, stores
-from jobpipe import job as jobs
-from jobpipe.handler import TypeOptions
+from jobpipe.gateway.timetable import Timetable
+from jobpipe.jobtypes.jobtype import TypeOptions
+from jobpipe.model import job as jobs
 from jobpipe.settings import flag_of
 from jobpipe.stores.base import Capabilities, Receipt, Store, WorkerInfo
-from jobpipe.timetable import Timetable
 from jobpipe.web.app import make_app
 from jobpipe.web.problems import KINDS
 from rate_envelope_queue import (

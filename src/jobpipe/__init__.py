@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .app import Jobpipe
-    from .current import CurrentJob, current_job
     from .errors import (
         BadInputError,
         Cancel,
@@ -27,16 +26,17 @@ if TYPE_CHECKING:
         TooManyScheduledError,
         WrongStatusError,
     )
-    from .explain import Explanation, Reason
-    from .handler import JobType
-    from .job import Attempt, Job, JobError, JobStatus, Progress
-    from .limits import LimitInfo, Rate, RateLimited
-    from .request import JobRequest
+    from .gateway.explain import Explanation, Reason
+    from .gateway.limits import LimitInfo, Rate, RateLimited
+    from .gateway.timetable import ScheduleInfo, ScheduleRequest
+    from .gateway.views import JobPage, QueueInfo, Stats
+    from .jobtypes.current import CurrentJob, current_job
+    from .jobtypes.jobtype import JobType
+    from .model.job import Attempt, Job, JobError, JobStatus, Progress
+    from .model.request import JobRequest
     from .settings import Settings
     from .stores import open_store
     from .stores.base import Missed, Receipt
-    from .timetable import ScheduleInfo, ScheduleRequest
-    from .views import JobPage, QueueInfo, Stats
 
 __all__ = [
     "Attempt",
@@ -86,7 +86,7 @@ __all__ = [
 
 _MODULES = {
     "app": ("Jobpipe",),
-    "current": (
+    "jobtypes.current": (
         "CurrentJob",
         "current_job",
     ),
@@ -111,35 +111,35 @@ _MODULES = {
         "TooManyScheduledError",
         "WrongStatusError",
     ),
-    "explain": (
+    "gateway.explain": (
         "Explanation",
         "Reason",
     ),
-    "handler": ("JobType",),
-    "job": (
+    "jobtypes.jobtype": ("JobType",),
+    "model.job": (
         "Attempt",
         "Job",
         "JobError",
         "JobStatus",
         "Progress",
     ),
-    "limits": (
+    "gateway.limits": (
         "LimitInfo",
         "Rate",
         "RateLimited",
     ),
-    "request": ("JobRequest",),
+    "model.request": ("JobRequest",),
     "settings": ("Settings",),
     "stores": ("open_store",),
     "stores.base": (
         "Missed",
         "Receipt",
     ),
-    "timetable": (
+    "gateway.timetable": (
         "ScheduleInfo",
         "ScheduleRequest",
     ),
-    "views": (
+    "gateway.views": (
         "JobPage",
         "QueueInfo",
         "Stats",

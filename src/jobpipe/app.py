@@ -16,29 +16,32 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack, overloa
 
 from msgspec import UNSET
 
-from . import builtin
-from . import explain as explaining
-from . import payload as json
-from .access import Access
-from .courier import Courier, unwrap
 from .errors import BadInputError, JobConflictError, JobNotFoundError, WrongStatusError
-from .feed import Feed
-from .handler import Defaults, JobType, TypeOptions, takes_payload, terms_of
-from .ids import check_id, check_name, check_text, new_id
-from .job import DEFAULT_QUEUE, DEFAULT_RETRIES, FINISHED, FORMER_RETRIES, Job, JobStatus, Move, sources
-from .limits import LimitInfo, look_at_limits
-from .pace import Pace
-from .request import JobOptions, JobRequest, check, convert, read, read_many
-from .schedule import seconds_of
+from .gateway import explain as explaining
+from .gateway.async_store import Courier, unwrap
+from .gateway.feed import Feed
+from .gateway.lazy_store import Access
+from .gateway.limits import LimitInfo, look_at_limits
+from .gateway.throughput import Pace
+from .gateway.timetable import ScheduleRequest, Timetable
+from .gateway.views import JobPage, QueueInfo, Stats, filter_of, queues_of, read_cursor
+from .jobtypes import builtin
+from .jobtypes.jobtype import Defaults, JobType, TypeOptions, takes_payload, terms_of
+from .model import json
+from .model.admission import Bounds
+from .model.counts import Filter, JobEvent, WorkerInfo
+from .model.ids import check_id, check_name, check_text, new_id
+from .model.job import DEFAULT_QUEUE, DEFAULT_RETRIES, FINISHED, FORMER_RETRIES, Job, JobStatus, Move, sources
+from .model.newjob import Answer, NewJob, Receipt
+from .model.request import JobOptions, JobRequest, check, convert, read, read_many
+from .model.schedule import Missed
+from .model.ticks import seconds_of
 from .settings import Settings
-from .stores.admission import Bounds
-from .stores.base import Answer, Filter, JobEvent, Missed, NewJob, Receipt, Store, WorkerInfo
-from .timetable import ScheduleRequest, Timetable
-from .views import JobPage, QueueInfo, Stats, filter_of, queues_of, read_cursor
+from .stores.base import Store
 
 if TYPE_CHECKING:
-    from .service import Service
     from .web.app import WebApp
+    from .worker.service import Service
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -216,7 +219,7 @@ class Jobpipe:
     @asynccontextmanager
     async def running(self, workers: int | None = None) -> AsyncIterator[Self]:
         """Run jobs in this process for as long as the block lasts; then stop gracefully."""
-        from .service import Service  # Why here: a process that only enqueues needs none of it
+        from .worker.service import Service  # Why here: a process that only enqueues needs none of it
 
         service = Service(self, workers=workers)
         await service.start()

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from .errors import SettingsError
-from .marks import VARIABLE
-from .targets import read_target
-from .url import BadUrlError
+from .failpoints import VARIABLE
+from .model.url import BadUrlError, read_target
 
 _PREFIX = "JOBPIPE_"
 DEFAULT_STORE = "sqlite:///jobpipe.db"

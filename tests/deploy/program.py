@@ -17,7 +17,7 @@ from jobpipe.web.app import make_app
 ROOT = Path(__file__).parent.parent.parent
 SETTINGS = {name: each for each in fields(Settings) for name in variables_of(each)}
 MARGIN = 2.0
-"""Seconds beyond the grace, after which the supervisor kills: see `jobpipe.supervisor`."""
+"""Seconds beyond the grace, after which the supervisor kills: see `jobpipe.process.supervisor`."""
 
 
 def unknown(names: Mapping[str, object]) -> list[str]:

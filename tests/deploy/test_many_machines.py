@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jobpipe import Jobpipe
-from jobpipe.chores import Chores
+from jobpipe.worker.maintenance import Chores
 
 from ..test_docs import snippets_of
 from .program import ROOT

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from jobpipe import Job, Jobpipe, JobStatus
-from jobpipe.builtin import register_http
-from jobpipe.http.address import Address
-from jobpipe.http.job import HttpJob
-from jobpipe.http.network import Network
+from jobpipe.jobtypes.builtin import register_http
+from jobpipe.jobtypes.http.address import Address
+from jobpipe.jobtypes.http.job import HttpJob
+from jobpipe.jobtypes.http.network import Network
 
 from ..jobpipe.canary import Canary, answer, redirect
 from .programs import Program, Start, jobpipe

@@ -1,6 +1,6 @@
 """`kill -9` at every mark of the program, on every store: what a death there leaves behind is made good by others.
 
-What a mark means is in `jobpipe.marks`. Each test arms all marks of a verb, and has one process after another die.
+What a mark means is in `jobpipe.failpoints`. Each test arms all marks of a verb, and has one process after another die.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import pytest
 
 import jobpipe
 from jobpipe import Job, JobStatus
-from jobpipe.marks import MARKS, VARIABLE, Mark
-from jobpipe.schedule import tick_id
+from jobpipe.failpoints import MARKS, VARIABLE, Mark
+from jobpipe.model.ticks import tick_id
 from jobpipe.stores.base import ScheduleEntry
 from jobpipe.testing.tools import new_job, put, take
 

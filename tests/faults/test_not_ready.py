@@ -18,8 +18,8 @@ from .programs import LIMIT, Program, Start, eventually, jobpipe
 HELD = """
 import asyncio, os
 from pathlib import Path
-from jobpipe.leash import Leash
-from jobpipe.service import Service
+from jobpipe.process.channel import Leash
+from jobpipe.worker.service import Service
 from app import pipe
 
 start = Service.start

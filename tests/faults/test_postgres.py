@@ -39,7 +39,7 @@ pipe.close()
 PUT = """
 import sys
 from app import pipe
-from jobpipe.request import JobRequest
+from jobpipe.model.request import JobRequest
 
 pipe.configure(store=sys.argv[1])
 pipe.enqueue_many_sync(JobRequest(type="mark", id=f"{sys.argv[2]}{n}", payload=n) for n in range(int(sys.argv[3])))

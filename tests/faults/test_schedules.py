@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from jobpipe.schedule import tick_id
+from jobpipe.model.ticks import tick_id
 
 from .programs import Start, eventually
 

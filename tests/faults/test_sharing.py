@@ -62,7 +62,7 @@ pipe.close()
 def put_in(start: Start, count: int) -> None:
     """So many jobs `j0`, `j1`, …, by a process of its own."""
     code = (
-        "import sys\nfrom app import pipe\nfrom jobpipe.request import JobRequest\n"
+        "import sys\nfrom app import pipe\nfrom jobpipe.model.request import JobRequest\n"
         "numbers = range(int(sys.argv[1]))\n"
         "pipe.enqueue_many_sync(JobRequest(type='mark', id=f'j{n}', payload=n) for n in numbers)\n"
         "pipe.close()"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jobpipe import Jobpipe
-from jobpipe.job import JobError, Move
+from jobpipe.model.job import JobError, Move
 from jobpipe.stores.base import Filter
 from jobpipe.testing import StoreHarness
 from jobpipe.testing.tools import finish, take

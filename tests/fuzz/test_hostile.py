@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from jobpipe.errors import JobpipeError
-from jobpipe.job import Move
+from jobpipe.model.job import Move
 
 from .hostile import NAMES, Call, anything, calls
 from .players import HARNESSES, Player

@@ -12,8 +12,8 @@ from datetime import datetime
 from itertools import pairwise
 from typing import NamedTuple
 
-from jobpipe.job import FINISHED, KEPT_HISTORY, TRANSITIONS, JobStatus
-from jobpipe.stores.limits import LEAD
+from jobpipe.model.gate import LEAD
+from jobpipe.model.job import FINISHED, KEPT_HISTORY, TRANSITIONS, JobStatus
 
 from .record import Bound, Record, Rhythm, Run, StoredJob, StoredRun
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from jobpipe import JobStatus
-from jobpipe.job import Move, Progress
+from jobpipe.model.gate import Limit
+from jobpipe.model.job import Move, Progress
 from jobpipe.stores.base import Filter, LeaseState, Outcome, ScheduleEntry, Settlement, WorkerInfo
-from jobpipe.stores.limits import Limit
 from jobpipe.stores.redis import RedisStore
 from jobpipe.testing.tools import BOOM, finish, look, new_job, page_ids, put, take
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobpipe.acceptors import Acceptor, State, update
+from jobpipe.process.acceptors import Acceptor, State, update
 
 
 def states(acceptors: list[Acceptor]) -> list[State]:

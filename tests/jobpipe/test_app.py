@@ -28,7 +28,7 @@ from jobpipe import (
     StoreRefusedError,
     WrongStatusError,
 )
-from jobpipe.job import Move
+from jobpipe.model.job import Move
 from jobpipe.stores.base import JobEvent, Receipt, WorkerInfo
 from jobpipe.stores.memory import MemoryStore
 from jobpipe.testing.tools import BOOM, finish, put, take
@@ -907,7 +907,7 @@ def test_a_store_that_is_refused_is_closed_unless_it_was_given(
             self.is_closed = True
 
     opened, given = Refused(), Refused()
-    monkeypatch.setattr("jobpipe.access.open_store", lambda _: opened)
+    monkeypatch.setattr("jobpipe.gateway.lazy_store.open_store", lambda _: opened)
     for pipe in (Jobpipe("memory://"), Jobpipe(given)):
         with pytest.raises(StoreRefusedError):
             _ = pipe.store

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobpipe.backoff import Backoff
 from jobpipe.errors import BadInputError
+from jobpipe.model.backoff import Backoff
 
 SECONDS = st.floats(0, 1e6)
 

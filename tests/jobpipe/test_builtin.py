@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from jobpipe import Jobpipe
-from jobpipe.explain import Reason
-from jobpipe.loading import load_pipe
+from jobpipe.gateway.explain import Reason
+from jobpipe.process.loading import load_pipe
 
 from .conftest import run
 

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from jobpipe import Job, Jobpipe, JobStatus, Progress, current_job
-from jobpipe.runner import Runner
+from jobpipe.worker.runner import Runner
 from rate_envelope_queue import RateLimited
 
 from .conftest import Gate, finished, run, seen, until
@@ -22,8 +22,8 @@ def pipe(url: str) -> Jobpipe:
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """No job is given back, or not claimed ahead, because none has ended lately."""
-    monkeypatch.setattr("jobpipe.prefetch._WINDOW", 3600.0)
-    monkeypatch.setattr("jobpipe.prefetch._LONGEST_AHEAD", 3600.0)
+    monkeypatch.setattr("jobpipe.worker.prefetch._WINDOW", 3600.0)
+    monkeypatch.setattr("jobpipe.worker.prefetch._LONGEST_AHEAD", 3600.0)
 
 
 def runner_of(pipe: Jobpipe) -> Runner:
@@ -206,12 +206,12 @@ def test_what_waits_behind_a_slow_job_is_given_back(
         gate = Gate()
         busy, idle = Jobpipe(sqlite_url, queue_size=0), Jobpipe(sqlite_url)
         busy.job("block")(gate.pass_through)
-        monkeypatch.setattr("jobpipe.prefetch._LONGEST_AHEAD", 3600.0)
-        monkeypatch.setattr("jobpipe.prefetch._WINDOW", 3600.0)
+        monkeypatch.setattr("jobpipe.worker.prefetch._LONGEST_AHEAD", 3600.0)
+        monkeypatch.setattr("jobpipe.worker.prefetch._WINDOW", 3600.0)
         async with busy, idle, busy.running(workers=1):
             await claim_ahead(busy, "block", "echo")
             name = "_WINDOW" if reason == "no job ends" else "_LONGEST_AHEAD"
-            monkeypatch.setattr(f"jobpipe.prefetch.{name}", 0.01)
+            monkeypatch.setattr(f"jobpipe.worker.prefetch.{name}", 0.01)
             async with idle.running():
                 job = await finished(idle, "echo")
                 assert (job.status, job.attempts, len(job.history)) == (JobStatus.DONE, 1, 1)
@@ -245,7 +245,7 @@ def test_nothing_is_claimed_ahead_while_no_job_ends(pipe: Jobpipe, monkeypatch: 
         pipe.job("block")(gate.pass_through)
         async with pipe, pipe.running(workers=1):
             await claim_ahead(pipe, "block")
-            monkeypatch.setattr("jobpipe.prefetch._WINDOW", 0.0)
+            monkeypatch.setattr("jobpipe.worker.prefetch._WINDOW", 0.0)
             await pipe.enqueue("echo", id="next")
             gate.go.set()  # the claim that found no room came before
             await finished(pipe, "next")

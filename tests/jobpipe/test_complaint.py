@@ -13,10 +13,10 @@ import msgspec
 import pytest
 from msgspec import Meta, Struct
 
-from jobpipe.complaint import complaint
 from jobpipe.errors import BadInputError
-from jobpipe.request import read
-from jobpipe.timetable import ScheduleRequest
+from jobpipe.gateway.timetable import ScheduleRequest
+from jobpipe.model.request import read
+from jobpipe.model.validation import complaint
 from jobpipe.web.query import JobsQuery, WaitQuery, read_query
 
 Short = Annotated[str, Meta(min_length=2, max_length=3)]

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from jobpipe.courier import Courier, unwrap
 from jobpipe.errors import JobConflictError, QueueFullError, StoreAwayError
-from jobpipe.stores.admission import Bounds
+from jobpipe.gateway.async_store import Courier, unwrap
+from jobpipe.model.admission import Bounds
 from jobpipe.stores.base import Answer, NewJob
 from jobpipe.stores.memory import MemoryStore
 from jobpipe.stores.sqlite import SqliteStore

@@ -7,10 +7,10 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from jobpipe.explain import Explanation, Reason, explain
-from jobpipe.job import JobStatus, Move
+from jobpipe.gateway.explain import Explanation, Reason, explain
+from jobpipe.model.gate import Limit
+from jobpipe.model.job import JobStatus, Move
 from jobpipe.stores.base import WorkerInfo
-from jobpipe.stores.limits import Limit
 from jobpipe.stores.memory import MemoryStore
 from jobpipe.testing import ManualTime, new_job
 from jobpipe.testing.tools import BOOM, bring_to, finish, look, put, take_one

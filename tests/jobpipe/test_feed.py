@@ -12,8 +12,8 @@ from queue import Empty, Queue
 import pytest
 
 from jobpipe.errors import StoreAwayError
-from jobpipe.feed import Feed
-from jobpipe.job import JobStatus
+from jobpipe.gateway.feed import Feed
+from jobpipe.model.job import JobStatus
 from jobpipe.stores import open_store
 from jobpipe.stores.base import JobEvent, News, Store
 from jobpipe.stores.memory import MemoryStore
@@ -262,7 +262,7 @@ def test_there_is_an_ear_for_what_is_listened_to_and_none_when_all_have_left(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An ear costs a connection, and who makes changes has to tell it."""
-    monkeypatch.setattr("jobpipe.feed._LINGER", 0.0)
+    monkeypatch.setattr("jobpipe.gateway.feed._LINGER", 0.0)
     with closing(Feed(store)) as feed:
         for _ in range(2):
             leave = feed.subscribe(Inbox()), feed.subscribe(Inbox())

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from jobpipe import BadInputError, Job, Jobpipe, JobStatus
-from jobpipe.handler import JobType
+from jobpipe.jobtypes.jobtype import JobType
 
 from .conftest import finished, run
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jobpipe.history import LENGTH, MOST_QUEUES, QUEUE_LENGTH, History
-from jobpipe.job import JobStatus
+from jobpipe.gateway.history import LENGTH, MOST_QUEUES, QUEUE_LENGTH, History
+from jobpipe.model.job import JobStatus
 from jobpipe.stores.base import Counts, Tally
 from jobpipe.testing import ManualTime
 

@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 
 from jobpipe import BadInputError, Job, Jobpipe, JobStatus
-from jobpipe.builtin import register_http
-from jobpipe.http.address import Address
-from jobpipe.http.job import HttpJob
-from jobpipe.http.network import Network, connect
-from jobpipe.http.patience import patience
+from jobpipe.jobtypes.builtin import register_http
+from jobpipe.jobtypes.http.address import Address
+from jobpipe.jobtypes.http.job import HttpJob
+from jobpipe.jobtypes.http.network import Network, connect
+from jobpipe.jobtypes.http.patience import patience
 
 from .canary import Canary, Received, answer, redirect
 from .conftest import finished, run, until

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobpipe.errors import BadInputError
-from jobpipe.ids import LONGEST_ID, LONGEST_NAME, check_id, check_name, new_id
+from jobpipe.model.ids import LONGEST_ID, LONGEST_NAME, check_id, check_name, new_id
 
 FIRST = string.ascii_letters + string.digits
 ALLOWED = FIRST + "._:@-"
@@ -34,7 +34,7 @@ def test_made_ids_sort_by_time(monkeypatch: pytest.MonkeyPatch) -> None:
     instants = [0, 1, 1_000, 1_700_000_000_000, 2_000_000_000_000]
     made = []
     for milliseconds in instants:
-        monkeypatch.setattr("jobpipe.ids.time.time_ns", lambda now=milliseconds: now * 1_000_000)
+        monkeypatch.setattr("jobpipe.model.ids.time.time_ns", lambda now=milliseconds: now * 1_000_000)
         made.append(new_id())
     assert made == sorted(made)
     assert [uuid.UUID(each).int >> 80 for each in made] == instants
@@ -43,7 +43,7 @@ def test_made_ids_sort_by_time(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_version_and_variant_stand_whatever_the_random_bits_are(monkeypatch: pytest.MonkeyPatch) -> None:
     for bits in (0, -1):
         monkeypatch.setattr(
-            "jobpipe.ids.random.getrandbits", lambda length, bits=bits: bits & ((1 << length) - 1)
+            "jobpipe.model.ids.random.getrandbits", lambda length, bits=bits: bits & ((1 << length) - 1)
         )
         assert uuid.UUID(new_id()).version == 7
         assert uuid.UUID(new_id()).variant == uuid.RFC_4122

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from jobpipe.job import FINISHED, TRANSITIONS, WAITING, Job, JobStatus, Move, instant, sources
+from jobpipe.model.job import FINISHED, TRANSITIONS, WAITING, Job, JobStatus, Move, instant, sources
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 

@@ -14,13 +14,13 @@ from typing import Any, ClassVar
 import pytest
 
 from jobpipe import Job, Jobpipe, JobStatus, Progress, Stats, current_job
-from jobpipe.chores import Chores
 from jobpipe.errors import StoreAwayError
-from jobpipe.lease import Keeper
 from jobpipe.stores.base import Haul, Lease, LeaseState, Rescued, Schedules, WorkerInfo
 from jobpipe.stores.memory import MemoryStore
 from jobpipe.stores.sqlite import SqliteStore
 from jobpipe.testing.tools import finish, take
+from jobpipe.worker.heartbeat import Keeper
+from jobpipe.worker.maintenance import Chores
 
 from .conftest import LIMIT, Gate, finished, run, seen, until
 

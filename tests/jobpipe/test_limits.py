@@ -12,8 +12,8 @@ import pytest
 from msgspec import Struct
 
 from jobpipe import BadInputError, Jobpipe, JobStatus, Reason
-from jobpipe.limits import rate_text
-from jobpipe.request import JobRequest
+from jobpipe.gateway.limits import rate_text
+from jobpipe.model.request import JobRequest
 from rate_envelope_queue import Rate, RateLimited
 
 from .conftest import Gate, finished, run, seen, until

@@ -10,7 +10,7 @@ import pytest
 
 from jobpipe import Jobpipe
 from jobpipe.errors import SettingsError
-from jobpipe.loading import AppBrokenError, load_pipe
+from jobpipe.process.loading import AppBrokenError, load_pipe
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from jobpipe.logs import escape, setup_logging
+from jobpipe.process.logs import escape, setup_logging
 
 EVIL = "a\r\nb\x1b[31mred\x00\x07\x7f\x85\x9b\u2028\u202e\ud800"
 

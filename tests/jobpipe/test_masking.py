@@ -10,7 +10,7 @@ import pytest
 from redis.exceptions import NoPermissionError
 
 from jobpipe.errors import SettingsError, StoreError
-from jobpipe.masking import Mask, masked
+from jobpipe.model.text import Mask, masked
 from jobpipe.stores import open_store
 from jobpipe.stores.redis.address import address_of
 from jobpipe.stores.redis.server import Server

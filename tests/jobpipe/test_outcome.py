@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from jobpipe.backoff import Backoff
 from jobpipe.errors import BadInputError, Cancel, Retry, Snooze
-from jobpipe.job import Move, instant
-from jobpipe.outcome import Carried, Hopeless, error_of, outcome_of
+from jobpipe.model.backoff import Backoff
+from jobpipe.model.job import Move, instant
+from jobpipe.model.outcome import Carried, Hopeless, error_of, outcome_of
 from jobpipe.stores.base import Claim, Lease, Outcome
 from rate_envelope_queue import RateLimited, StopType
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from jobpipe.job import JobStatus
-from jobpipe.pace import Pace
+from jobpipe.gateway.throughput import Pace
+from jobpipe.model.job import JobStatus
 from jobpipe.stores.base import Counts, Tally
 from jobpipe.testing import ManualTime
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from jobpipe.stores.limits import INSURANCE, LEAD, MOST_PASSED_OVER, Gate, Limit
-from jobpipe.stores.passage import Candidate, Passage, way_out
+from jobpipe.model.gate import INSURANCE, LEAD, MOST_PASSED_OVER, Gate, Limit
+from jobpipe.model.passage import Candidate, Passage, way_out
 
 NOW = 1_000.0
 PACED = Limit(type="paced", interval=0.06)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobpipe.errors import BadInputError, PayloadTooLargeError
-from jobpipe.payload import DEEPEST, BadJsonError, check_size, encode, fingerprint, parse
+from jobpipe.model.json import DEEPEST, BadJsonError, check_size, encode, fingerprint, parse
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"))
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT

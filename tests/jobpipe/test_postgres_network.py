@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from jobpipe import StoreAwayError
-from jobpipe.stores.limits import Limit
+from jobpipe.model.gate import Limit
 from jobpipe.stores.postgres import PostgresStore
 from jobpipe.testing.tools import new_job, put
 

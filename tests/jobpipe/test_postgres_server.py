@@ -14,10 +14,9 @@ from psycopg import sql
 
 from jobpipe import Jobpipe, StoreError
 from jobpipe.errors import StoreAwayError, StoreRefusedError
-from jobpipe.job import TRANSITIONS, JobStatus, Move
-from jobpipe.service import ask_store
+from jobpipe.model.gate import Limit
+from jobpipe.model.job import TRANSITIONS, JobStatus, Move
 from jobpipe.stores.base import Filter, LeaseState, News, Outcome, Rescued, Settlement
-from jobpipe.stores.limits import Limit
 from jobpipe.stores.postgres import PostgresStore
 from jobpipe.stores.postgres.address import Address
 from jobpipe.stores.postgres.connection import MOST, Connections
@@ -26,6 +25,7 @@ from jobpipe.testing import new_job
 from jobpipe.testing.claiming_ahead import take_ahead, take_one_ahead
 from jobpipe.testing.scheduling import ENTRY
 from jobpipe.testing.tools import finish, look, put, take, take_one, together
+from jobpipe.worker.service import ask_store
 
 from ..servers_postgres import PostgresServer
 

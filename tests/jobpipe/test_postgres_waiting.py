@@ -11,8 +11,8 @@ import psycopg
 import pytest
 
 from jobpipe import JobStatus, Progress, QueueFullError, StoreAwayError
+from jobpipe.model.gate import Limit
 from jobpipe.stores.base import LeaseState
-from jobpipe.stores.limits import Limit
 from jobpipe.stores.postgres import PostgresStore
 from jobpipe.stores.postgres.statements import Statements
 from jobpipe.testing import new_job

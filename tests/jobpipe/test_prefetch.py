@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import inf
 
-from jobpipe.prefetch import Prefetch
+from jobpipe.worker.prefetch import Prefetch
 
 
 def after_ends(count: int, at: float = 100.0) -> Prefetch:

@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from jobpipe import Jobpipe, JobStatus, StoreAwayError, StoreRefusedError
-from jobpipe.job import Move
-from jobpipe.promote import Moved, promote
+from jobpipe.gateway.promote import Moved, promote
+from jobpipe.model.job import Move
 from jobpipe.stores.base import Parcel, ScheduleEntry, Store, WorkerInfo
 from jobpipe.stores.memory import MemoryStore
 from jobpipe.stores.sqlite import SqliteStore

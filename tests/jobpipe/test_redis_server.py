@@ -20,9 +20,9 @@ from jobpipe import (
     StoreRefusedError,
     TooManyNamesError,
 )
-from jobpipe.job import Move, Progress
+from jobpipe.model.gate import Limit
+from jobpipe.model.job import Move, Progress
 from jobpipe.stores.base import Filter, LeaseState, News, Parcel, Rescued, ScheduleEntry, WorkerInfo
-from jobpipe.stores.limits import Limit
 from jobpipe.stores.memory import MemoryStore
 from jobpipe.stores.redis import RedisStore
 from jobpipe.stores.redis.records import Record

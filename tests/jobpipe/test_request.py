@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 
 from jobpipe.errors import BadInputError
-from jobpipe.request import LONGEST_DEADLINE, LONGEST_DELAY, JobRequest, read
+from jobpipe.model.request import LONGEST_DEADLINE, LONGEST_DELAY, JobRequest, read
 
 NOON = datetime(2030, 1, 2, 12, tzinfo=timezone(timedelta(hours=2)))
 

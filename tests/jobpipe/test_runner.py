@@ -23,7 +23,7 @@ from jobpipe import (
     StoreAwayError,
     current_job,
 )
-from jobpipe.job import instant
+from jobpipe.model.job import instant
 from jobpipe.stores.memory import MemoryStore
 from rate_envelope_queue import RateLimited, StopEnvelope, StopType
 
@@ -58,7 +58,7 @@ def test_a_job_that_came_while_all_places_were_taken_begins_as_soon_as_one_is_fr
     memory: Jobpipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also if it had room to claim more than it has places: nobody waits for the poll."""
-    monkeypatch.setattr("jobpipe.runner.POLL", 1e6)
+    monkeypatch.setattr("jobpipe.worker.runner.POLL", 1e6)
 
     async def scenario() -> None:
         gates = {name: Gate() for name in "abc"}

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobpipe import BadInputError, Missed
-from jobpipe.ids import check_id
-from jobpipe.schedule import LATE, Timing, following, is_missed, placed, preview, seconds_of, tick_id
+from jobpipe.model.ids import check_id
+from jobpipe.model.ticks import LATE, Timing, following, is_missed, placed, preview, seconds_of, tick_id
 from jobpipe.stores.base import ScheduleEntry
 
 START = 1_800_000_000.25

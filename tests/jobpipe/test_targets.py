@@ -7,10 +7,9 @@ from ipaddress import ip_address
 import pytest
 
 from jobpipe.errors import SettingsError
-from jobpipe.http.address import is_public
+from jobpipe.jobtypes.http.address import is_public
+from jobpipe.model.url import BadUrlError, Targets, read_target, read_url
 from jobpipe.settings import Settings
-from jobpipe.targets import Targets, read_target
-from jobpipe.url import BadUrlError, read_url
 
 # URLs
 

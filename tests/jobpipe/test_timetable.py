@@ -27,7 +27,7 @@ from jobpipe import (
     ScheduleRequest,
     StoreAwayError,
 )
-from jobpipe.schedule import LATE, tick_id
+from jobpipe.model.ticks import LATE, tick_id
 from jobpipe.stores.base import ScheduleEntry, Store
 from jobpipe.stores.memory import MemoryStore
 from jobpipe.stores.sqlite import SqliteStore

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobpipe.words import counted
+from jobpipe.model.text import counted
 
 
 @pytest.mark.parametrize(

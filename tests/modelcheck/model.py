@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from jobpipe.job import FINISHED, TRANSITIONS, JobStatus, Move
+from jobpipe.model.job import FINISHED, TRANSITIONS, JobStatus, Move
 
 MAX_RETRIES = 1
 TABLE = {

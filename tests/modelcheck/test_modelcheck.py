@@ -6,7 +6,7 @@ from dataclasses import fields
 
 import pytest
 
-from jobpipe.job import TRANSITIONS
+from jobpipe.model.job import TRANSITIONS
 
 from .model import START, TABLE, Job, Rules, State, View, canonical
 from .search import search

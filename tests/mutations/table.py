@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 _STORES = "src/jobpipe/stores"
-_RUNNER = "src/jobpipe/runner.py"
+_RUNNER = "src/jobpipe/worker/runner.py"
 _MEMORY = "tests/jobpipe/test_memory_store.py::TestMemoryStore"
 _SQLITE = "tests/jobpipe/test_sqlite_store.py::TestSqliteStore"
 _RUNS = "tests/jobpipe/test_runner.py"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from jobpipe.errors import StoreAwayError
-from jobpipe.job import FINISHED, JobStatus
+from jobpipe.model.job import FINISHED, JobStatus
 from jobpipe.stores.base import Store
 
 from .process import GRACE, Process

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from jobpipe.chores import Chores
 from jobpipe.errors import StoreAwayError
-from jobpipe.meters import Meters
-from jobpipe.runner import Runner
+from jobpipe.worker.maintenance import Chores
+from jobpipe.worker.meters import Meters
+from jobpipe.worker.runner import Runner
 
 from .loop import ProcessClock, ProcessLoop
 from .program import Program

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from jobpipe import runner as runner_module
-from jobpipe.job import Move
-from jobpipe.runner import Runner
-from jobpipe.stores.admission import Bounds
+from jobpipe.model.admission import Bounds
+from jobpipe.model.gate import Limit
+from jobpipe.model.job import Move
 from jobpipe.stores.base import Haul, Lease, NewJob, Receipt, Rescued, Settlement
-from jobpipe.stores.limits import Limit
 from jobpipe.stores.memory import MemoryStore
 from jobpipe.stores.memory.record import Record
+from jobpipe.worker import runner as runner_module
+from jobpipe.worker.runner import Runner
 
 from .life import Life, MakeStore, Summary
 from .program import Program

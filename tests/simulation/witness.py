@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from jobpipe.job import FINISHED, TRANSITIONS, WAITING, JobStatus, Move
+from jobpipe.model.gate import Limit
+from jobpipe.model.job import FINISHED, TRANSITIONS, WAITING, JobStatus, Move
 from jobpipe.stores.base import (
     Answer,
     Claim,
@@ -26,7 +27,6 @@ from jobpipe.stores.base import (
     Settlement,
     Store,
 )
-from jobpipe.stores.limits import Limit
 
 from .world import Violation, World
 

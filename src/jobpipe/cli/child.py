@@ -8,11 +8,11 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import JobpipeError, SettingsError, StoreError
-from ..logs import escape, setup_logging
+from ..process.logs import escape, setup_logging
 
 if TYPE_CHECKING:
     from ..app import Jobpipe
-    from ..leash import Leash
+    from ..process.channel import Leash
 
 
 _SHORTEST_TOKEN = 16
@@ -21,7 +21,7 @@ _SHORTEST_TOKEN = 16
 
 def run_child(leash: Leash, *, app: str | None, flags: Mapping[str, Any], is_web: bool) -> int:
     """The whole life of the process; its exit code."""
-    from ..loading import AppBrokenError, load_pipe
+    from ..process.loading import AppBrokenError, load_pipe
 
     try:
         pipe = load_pipe(app)
@@ -59,7 +59,7 @@ def run_child(leash: Leash, *, app: str | None, flags: Mapping[str, Any], is_web
 
 async def work(pipe: Jobpipe, stop: asyncio.Event, on_ready: Callable[[], None]) -> None:
     """Run jobs until the event; a store that is away at the start is waited for."""
-    from ..service import Service
+    from ..worker.service import Service
 
     service = Service(pipe)
     if await service.start_when_possible(stop):

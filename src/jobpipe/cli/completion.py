@@ -21,14 +21,14 @@ _NEWEST = 50
 
 def complete_status(incomplete: str) -> list[str]:
     """The statuses of a job."""
-    from ..job import JobStatus
+    from ..model.job import JobStatus
 
     return _beginning(incomplete, map(str, JobStatus))
 
 
 def complete_queue(ctx: typer.Context, incomplete: str) -> list[str]:
     """The queues that have, or had, jobs, and those that are paused."""
-    from ..job import DEFAULT_QUEUE
+    from ..model.job import DEFAULT_QUEUE
 
     def look(store: Store) -> Iterable[str]:
         counts = store.counts()
@@ -51,7 +51,7 @@ def complete_id(ctx: typer.Context, incomplete: str) -> list[str]:
     """The ids of the newest jobs."""
 
     def look(store: Store) -> Iterable[str]:
-        from ..stores.base import Filter
+        from ..model.counts import Filter
 
         return [job.id for job in store.page(Filter(), _NEWEST).jobs]
 

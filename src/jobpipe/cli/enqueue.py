@@ -15,7 +15,7 @@ from .options import seconds, whole_number, with_intake
 from .payload import typed_payload
 
 if TYPE_CHECKING:
-    from ..explain import Explanation
+    from ..gateway.explain import Explanation
     from .bulk import Bulk
     from .lines import Source
     from .progress import Bar
@@ -188,7 +188,7 @@ def _put_file(
     as_json: bool,
     flags: Mapping[str, Any],
 ) -> None:
-    from ..words import counted
+    from ..model.text import counted
     from .bulk import Bulk
     from .lines import open_source
     from .progress import bar

@@ -13,7 +13,7 @@ from typing import ParamSpec, TypeVar
 import typer
 
 from ..errors import BadInputError, JobpipeError, SettingsError
-from ..logs import escape
+from ..process.logs import escape
 from .spelling import as_given, as_typed
 
 P = ParamSpec("P")

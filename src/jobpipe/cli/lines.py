@@ -17,8 +17,8 @@ from msgspec import UNSET
 
 from ..app import LARGEST_BATCH
 from ..errors import BadInputError, JobpipeError, SettingsError
-from ..payload import MOST_PARTS, BadJsonError, parse
-from ..request import JobRequest, read
+from ..model.json import MOST_PARTS, BadJsonError, parse
+from ..model.request import JobRequest, read
 
 LONGEST_LINE = 16 * 1024 * 1024
 _MOST_BYTES = 8 * 1024 * 1024

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..words import counted
+from ..model.text import counted
 from .guard import guarded
 from .jobs import Json
 from .progress import bar
 
 if TYPE_CHECKING:
-    from ..promote import Moved
+    from ..gateway.promote import Moved
 
 
 @guarded
@@ -30,7 +30,7 @@ def promote(
 
     They are gone from the source when it ends, and counted. Interrupted, it can be run again. Finished jobs stay.
     """
-    from ..promote import promote as move
+    from ..gateway.promote import promote as move
     from ..stores import open_store
     from .tables import print_json
     from .target import check_url

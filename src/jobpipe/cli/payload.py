@@ -9,7 +9,7 @@ from .guard import fail
 
 def typed_payload(text: str, field: str = "PAYLOAD") -> Any:
     """The value; what is no JSON is told with a hint how to quote it."""
-    from ..payload import BadJsonError, parse
+    from ..model.json import BadJsonError, parse
 
     try:
         return parse(text.encode("utf-8", "surrogateescape"))

@@ -16,18 +16,17 @@ from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_ope
 
 import msgspec
 
-from .. import payload as json
 from ..errors import BadInputError, JobpipeError, SettingsError
-from ..explain import Explanation
-from ..history import Past
-from ..job import Job, JobStatus
-from ..masking import masked
-from ..request import JobRequest
+from ..gateway.explain import Explanation
+from ..gateway.history import Past
+from ..gateway.timetable import ScheduleInfo
+from ..gateway.views import JobPage, QueueInfo, Stats, Worker
+from ..model import json
+from ..model.job import Job, JobStatus
+from ..model.newjob import Receipt
+from ..model.request import JobRequest
+from ..model.text import counted, masked
 from ..settings import Settings
-from ..stores.base import Receipt
-from ..timetable import ScheduleInfo
-from ..views import JobPage, QueueInfo, Stats, Worker
-from ..words import counted
 from .target import Intake, RefusedError, Target
 
 T = TypeVar("T")

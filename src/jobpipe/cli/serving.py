@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .. import marks
+from .. import failpoints as marks
 from ..errors import BadInputError, SettingsError
 from ..settings import Settings, unknown_settings
 from .guard import guarded
@@ -20,8 +20,8 @@ logger = logging.getLogger("jobpipe")
 _MOST_PROCESSES = 1_000
 
 if TYPE_CHECKING:
-    from ..leash import Leash
-    from ..supervisor import Terms
+    from ..process.channel import Leash
+    from ..process.supervisor import Terms
 
 App = Annotated[
     str | None,
@@ -69,8 +69,8 @@ COMMANDS = (serve, worker)
 def _supervise(
     app: str | None, processes: int, flags: Mapping[str, Any], *, is_web: bool, is_insecure: bool = False
 ) -> None:
-    from .. import supervisor
-    from ..logs import setup_logging
+    from ..process import supervisor
+    from ..process.logs import setup_logging
 
     if not 1 <= processes <= _MOST_PROCESSES:
         raise BadInputError(

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import BadInputError, JobNotFoundError, WrongStatusError
-from ..logs import escape
-from ..words import counted
+from ..model.text import counted
+from ..process.logs import escape
 from .completion import complete_id, complete_queue
 from .guard import fail, guarded
 from .jobs import Json, Queue, Status, Type

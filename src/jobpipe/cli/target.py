@@ -13,12 +13,12 @@ from typing import Any, NamedTuple, Self
 
 from ..app import MOST_AT_ONCE, Jobpipe
 from ..errors import BadInputError, JobNotFoundError, JobpipeError, SettingsError
-from ..explain import Explanation, Reason
-from ..job import Job, Move, sources
-from ..request import JobRequest, convert
-from ..stores.base import Receipt
-from ..timetable import ScheduleInfo, ScheduleRequest
-from ..views import JobPage, QueueInfo
+from ..gateway.explain import Explanation, Reason
+from ..gateway.timetable import ScheduleInfo, ScheduleRequest
+from ..gateway.views import JobPage, QueueInfo
+from ..model.job import Job, Move, sources
+from ..model.newjob import Receipt
+from ..model.request import JobRequest, convert
 
 _FILE = "sqlite:///"
 _LOOK_AGAIN = 2.0

@@ -6,7 +6,7 @@ durations, never instants of their own. A verb raises StoreAwayError when the st
 cannot write; then nothing of the call was done, or it was done whole and only the reply was lost, and it
 may be called again: `insert`, `settle` and `extend` of the same arguments come to the same.
 
-Values that there are many of have gc=False: they hold nothing that could lead back to them.
+The values are those of `model/`; authors of stores find them here.
 """
 
 from __future__ import annotations
@@ -17,12 +17,29 @@ from typing import Any, Protocol, Self
 
 from msgspec import Struct
 
-from ..errors import JobConflictError, QueueFullError, TooManyNamesError
-from ..job import TRANSITIONS, WAITING, Attempt, Job, JobError, JobStatus, Move, Progress
-from .limits import Limit, Limits
-from .schedules import Missed as Missed
-from .schedules import ScheduleEntry as ScheduleEntry
-from .schedules import Schedules as Schedules
+from ..model.counts import Counts as Counts
+from ..model.counts import Filter as Filter
+from ..model.counts import JobEvent as JobEvent
+from ..model.counts import Page as Page
+from ..model.counts import Tally as Tally
+from ..model.counts import WorkerInfo as WorkerInfo
+from ..model.gate import Limit, Limits
+from ..model.job import Job, JobStatus, Progress
+from ..model.lease import Claim as Claim
+from ..model.lease import Haul as Haul
+from ..model.lease import Lease as Lease
+from ..model.lease import LeaseState as LeaseState
+from ..model.lease import Outcome as Outcome
+from ..model.lease import Rescued as Rescued
+from ..model.lease import Settlement as Settlement
+from ..model.newjob import Answer as Answer
+from ..model.newjob import NewJob as NewJob
+from ..model.newjob import Parcel as Parcel
+from ..model.newjob import Receipt as Receipt
+from ..model.newjob import Refusal as Refusal
+from ..model.schedule import Missed as Missed
+from ..model.schedule import ScheduleEntry as ScheduleEntry
+from ..model.schedule import Schedules as Schedules
 
 
 class Capabilities(Struct, frozen=True, kw_only=True):
@@ -38,224 +55,6 @@ class Capabilities(Struct, frozen=True, kw_only=True):
     """Does it tell of changes by itself, so that `Watch.wait` need not look for them?"""
     blocking: bool
     """May a verb take long enough to be called in a thread rather than on an event loop?"""
-
-
-class NewJob(Struct, frozen=True, kw_only=True, gc=False):
-    """A job to be inserted, checked and with its defaults filled in."""
-
-    id: str
-    type: str
-    queue: str
-    payload: bytes
-    """JSON."""
-    max_retries: int
-    priority: int
-    delay: float
-    """Seconds from now, by the store's clock; not used where there is a run_at."""
-    run_at: float | None
-    """Seconds since the epoch."""
-    deadline: float | None
-    fingerprint: str
-    """Of everything that was sent: two jobs with one id and one fingerprint are the same job."""
-    key: str | None = None
-    """For the limits of its type that hold for each key by itself; None where it is not known (yet)."""
-    former: tuple[str, ...] = ()
-    """The fingerprints that it had under former defaults: a stored job with one of these is the same job, too."""
-
-    def is_same(self, fingerprint: str) -> bool:
-        """Is the stored job of its id, with that fingerprint, this very job?"""
-        return fingerprint == self.fingerprint or fingerprint in self.former
-
-
-class Receipt(Struct, frozen=True, gc=False):
-    """What became of a new job: inserted, or the same was there already."""
-
-    id: str
-    status: JobStatus
-    is_new: bool
-
-
-Refusal = JobConflictError | QueueFullError | TooManyNamesError
-"""Why a batch was not inserted."""
-Answer = list[Receipt] | Refusal
-
-
-class Lease(Struct, frozen=True, gc=False):
-    """The right to run a job and to say what came of it; the token is new for every claim."""
-
-    id: str
-    attempt: int
-    worker: str
-    token: str
-
-
-class Claim(Struct, frozen=True, kw_only=True, gc=False):
-    """A job that was claimed, with all that running it takes."""
-
-    lease: Lease
-    type: str
-    queue: str
-    payload: bytes
-    attempts: int
-    """Runs begun, the one that it is claimed for included."""
-    max_retries: int
-    priority: int
-    deadline: float | None
-    run_at: float
-    """Since when it could have been claimed."""
-    created_at: float
-    started_at: float
-    """When it was claimed, or may start if that is later."""
-    starts_in: float = 0.0
-    """So many seconds after the claim it may start, and not before: its type has a rate."""
-    key: str | None = None
-    has_begun: bool = True
-    """Did it begin with the claim? Otherwise it was claimed ahead, and is queued until it begins."""
-    problem: str | None = None
-    """What is wrong with its stored values, which no call let in: it must not be run, but settled as failed."""
-
-    @property
-    def id(self) -> str:
-        return self.lease.id
-
-
-class Haul(Struct, frozen=True):
-    """What a claim brought."""
-
-    claims: list[Claim]
-    due_in: float | None
-    """Seconds until it is worth to ask again: the next scheduled job comes due, or a rate lets the next one start;
-    None if nothing is in sight."""
-    has_more: bool = False
-    """May there be more that could be claimed now? True wherever the claim ended before it had seen all."""
-
-
-class LeaseState(StrEnum):
-    """What an extension found."""
-
-    HELD = "held"
-    CANCELLING = "cancelling"
-    """Held, but somebody wants the job cancelled."""
-    LOST = "lost"
-
-
-class Outcome(Struct, frozen=True, kw_only=True, gc=False):
-    """What a run came to: one of the moves SUCCEED, FAIL, RETRY, SNOOZE and CANCEL."""
-
-    move: Move
-    result: bytes | None = None
-    """JSON; of SUCCEED only."""
-    error: JobError | None = None
-    delay: float = 0.0
-    """Seconds until the next run; of RETRY and SNOOZE only."""
-    progress: Progress | None = None
-    """The last that the run reported, if it was not noted before."""
-    cools: float = 0.0
-    """For so many seconds no job of the type is to start."""
-
-    @property
-    def waits_again(self) -> bool:
-        """Is the job to run once more?"""
-        return TRANSITIONS[JobStatus.RUNNING][self.move] in WAITING
-
-
-class Settlement(Struct, frozen=True, gc=False):
-    """The outcome of the run that has the lease."""
-
-    lease: Lease
-    outcome: Outcome
-    started_at: float = 0.0
-    """When the run began, for a job that was claimed ahead and whose begin was not stored; 0 for now."""
-
-
-class Rescued(Struct, frozen=True):
-    """A job whose worker was lost, and what it is now: queued, failed, or cancelled if somebody had asked for it."""
-
-    id: str
-    worker: str
-    status: JobStatus
-
-
-class Filter(Struct, frozen=True, kw_only=True):
-    """Which jobs; what is None does not matter."""
-
-    status: JobStatus | None = None
-    type: str | None = None
-    queue: str | None = None
-
-
-class Page(Struct, frozen=True):
-    """Jobs, newest first, without payload, result and history."""
-
-    jobs: list[Job]
-    next: int | None
-    """`before` of the next page; None on the last."""
-
-
-class Tally(Struct, frozen=True, gc=False):
-    """How many jobs of a type are in a queue with a status."""
-
-    queue: str
-    type: str
-    status: JobStatus
-    count: int
-    """Now; rows with 0 may be there."""
-    total: int
-    """How often a job came to have it, since the queue and the type have jobs; see `Store.prune`."""
-
-
-class Counts(Struct, frozen=True):
-    """All tallies, and the queues that are paused (also those without jobs)."""
-
-    tallies: list[Tally]
-    paused: frozenset[str]
-    retired: dict[tuple[str, JobStatus], int] = {}
-    """Totals, by type and status, of tallies that were forgotten while their type has jobs in another queue: with
-    these, the totals of a type never shrink as long as it has jobs."""
-
-
-class JobEvent(Struct, frozen=True, gc=False):
-    """One change of a job's status; an insert is one. Numbers grow, without promise of no gaps."""
-
-    number: int
-    id: str
-    type: str
-    queue: str
-    status: JobStatus
-    attempts: int
-
-
-class WorkerInfo(Struct, frozen=True, kw_only=True):
-    """A process that runs jobs."""
-
-    name: str
-    types: tuple[str, ...]
-    slots: int
-    """How many jobs it runs at once."""
-    running: tuple[str, ...]
-    """The ids of the jobs that it runs."""
-    started_at: float
-    limits: tuple[Limit, ...] = ()
-    """Those of its types."""
-    seen_at: float = 0.0
-    """By the store's clock; set by it."""
-
-
-class Parcel(Struct, frozen=True, kw_only=True):
-    """A job that waits, with all that is to be kept of it when it moves to another store."""
-
-    number: int
-    """Its place in the order of insertion, in the store that it comes from."""
-    job: NewJob
-    """With the run_at that it has now."""
-    attempts: int
-    runs: int
-    """Runs ever begun: the numbers in the history go on from it."""
-    created_at: float
-    started_at: float | None
-    error: JobError | None
-    progress: Progress | None
-    history: tuple[Attempt, ...]
 
 
 class News(StrEnum):

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from .base import Missed, ScheduleEntry
+from ..model.schedule import Missed, ScheduleEntry
 
 
 def schedule_of(row: Sequence[Any]) -> ScheduleEntry:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isfinite
 from typing import Any, NamedTuple
 
-from ..job import Job, JobError, JobStatus, instant
-from .base import Counts, Tally
+from ..model.counts import Counts, Tally
+from ..model.job import Job, JobError, JobStatus, instant
 
 Reader = Callable[[Any], Any]
 """Makes of a stored value that of the job; raises what it likes if that cannot be."""

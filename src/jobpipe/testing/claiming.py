@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ..job import JobStatus, Move
-from ..stores.base import Haul
+from ..model.job import JobStatus, Move
+from ..model.lease import Haul
 from .tools import BOOM, bring_to, finish, look, new_job, put, seconds_between, take, take_one, tally
 
 if TYPE_CHECKING:

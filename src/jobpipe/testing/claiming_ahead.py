@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ..job import JobStatus, Move, Progress
-from ..stores.base import Lease, LeaseState, Outcome, Rescued, Settlement
-from ..stores.limits import Limit
+from ..model.gate import Limit
+from ..model.job import JobStatus, Move, Progress
+from ..model.lease import Lease, LeaseState, Outcome, Rescued, Settlement
 from .tools import BOOM, LOST, finish, look, new_job, put, seconds_between, take, take_one, tally, totals
 
 if TYPE_CHECKING:
-    from ..stores.base import Claim, Store
+    from ..model.lease import Claim
+    from ..stores.base import Store
     from .harness import StoreHarness
 
 DONE = Outcome(move=Move.SUCCEED)

@@ -7,8 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ..errors import JobConflictError, QueueFullError
-from ..job import JobStatus, Move
-from ..stores.base import Lease, Outcome, Receipt, Settlement
+from ..model.job import JobStatus, Move
+from ..model.lease import Lease, Outcome, Settlement
+from ..model.newjob import Receipt
 from .tools import BOOM, finish, handles, look, new_job, put, take, take_one, tally, together, totals
 
 if TYPE_CHECKING:

@@ -7,15 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ..errors import (
-    BadInputError,
-    JobConflictError,
-    QueueFullError,
-    TooManyNamesError,
-    TooManyScheduledError,
-)
-from ..job import JobStatus, Move
-from ..stores.base import Counts, Receipt
+from ..errors import BadInputError, JobConflictError, QueueFullError, TooManyNamesError, TooManyScheduledError
+from ..model.counts import Counts
+from ..model.job import JobStatus, Move
+from ..model.newjob import Receipt
 from .tools import bring_to, finish, look, new_job, page_ids, put, seconds_between, take_one, tally, totals
 
 if TYPE_CHECKING:

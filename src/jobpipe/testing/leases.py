@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ..job import JobStatus, Move, Progress
-from ..stores.base import Lease, LeaseState, Outcome, Rescued, Settlement
+from ..model.job import JobStatus, Move, Progress
+from ..model.lease import Lease, LeaseState, Outcome, Rescued, Settlement
 from .tools import BOOM, LOST, finish, look, new_job, put, seconds_between, take, take_one, tally, totals
 
 if TYPE_CHECKING:

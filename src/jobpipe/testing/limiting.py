@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ..explain import Reason, explain
-from ..job import JobStatus, Move
-from ..limits import look_at_limits
-from ..stores.base import WorkerInfo
-from ..stores.limits import INSURANCE, LEAD, Limit
+from ..gateway.explain import Reason, explain
+from ..gateway.limits import look_at_limits
+from ..model.counts import WorkerInfo
+from ..model.gate import INSURANCE, LEAD, Limit
+from ..model.job import JobStatus, Move
 from .tools import BOOM, finish, handles, look, new_job, put, take, together
 
 if TYPE_CHECKING:
-    from ..stores.base import Claim, Store
+    from ..model.lease import Claim
+    from ..stores.base import Store
     from .harness import StoreHarness
 
 ONE = (Limit(type="work", concurrency=1),)

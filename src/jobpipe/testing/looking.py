@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from ..job import JobStatus, Move
-from ..stores.base import Filter, Page, Tally, WorkerInfo
+from ..model.counts import Filter, Page, Tally, WorkerInfo
+from ..model.job import JobStatus, Move
 from .tools import (
     BOOM,
     bring_one_to_each,

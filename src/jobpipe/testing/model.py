@@ -18,20 +18,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from msgspec.structs import replace
 
-from ..job import Job, JobError, JobStatus, Move, Progress
-from ..stores.base import (
-    Claim,
-    Filter,
-    JobEvent,
-    Lease,
-    Missed,
-    NewJob,
-    Outcome,
-    ScheduleEntry,
-    Settlement,
-    WorkerInfo,
-)
-from ..stores.limits import Limit, Limits
+from ..model.counts import Filter, JobEvent, WorkerInfo
+from ..model.gate import Limit, Limits
+from ..model.job import Job, JobError, JobStatus, Move, Progress
+from ..model.lease import Claim, Lease, Outcome, Settlement
+from ..model.newjob import NewJob
+from ..model.schedule import Missed, ScheduleEntry
 from ..stores.memory import MemoryStore
 from .harness import ManualTime
 from .tools import new_job

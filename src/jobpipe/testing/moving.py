@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from ..errors import JobConflictError
-from ..job import JobStatus, Move
+from ..model.job import JobStatus, Move
 from ..stores.memory import MemoryStore
 from .tools import BOOM, bring_one_to_each, finish, look, new_job, put, take, take_one, tally
 

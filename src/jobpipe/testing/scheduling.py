@@ -11,8 +11,10 @@ import pytest
 from msgspec.structs import replace
 
 from ..errors import JobConflictError, QueueFullError
-from ..job import JobStatus
-from ..stores.base import Missed, NewJob, News, Receipt, ScheduleEntry
+from ..model.job import JobStatus
+from ..model.newjob import NewJob, Receipt
+from ..model.schedule import Missed, ScheduleEntry
+from ..stores.base import News
 from .tools import handles, look, new_job, put, take_one, tally, together, totals
 
 if TYPE_CHECKING:

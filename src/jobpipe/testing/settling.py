@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ..job import KEPT_HISTORY, JobError, JobStatus, Move, Progress
-from ..payload import encode
-from ..stores.base import Lease, Outcome, Settlement
+from ..model.job import KEPT_HISTORY, JobError, JobStatus, Move, Progress
+from ..model.json import encode
+from ..model.lease import Lease, Outcome, Settlement
 from .tools import BOOM, finish, look, new_job, put, seconds_between, take, take_one, totals
 
 if TYPE_CHECKING:

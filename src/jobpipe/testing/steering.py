@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ..job import FINISHED, JobStatus, Move, Progress
-from ..stores.base import LeaseState, Outcome, Settlement
+from ..model.job import FINISHED, JobStatus, Move, Progress
+from ..model.lease import LeaseState, Outcome, Settlement
 from .tools import (
     BOOM,
     bring_one_to_each,

@@ -12,10 +12,12 @@ from contextlib import ExitStack, closing, contextmanager
 from threading import Barrier
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..job import Job, JobError, JobStatus, Move
-from ..payload import encode, fingerprints
-from ..stores.base import Claim, Filter, NewJob, Outcome, Receipt, Settlement
-from ..stores.limits import Limit
+from ..model.counts import Filter
+from ..model.gate import Limit
+from ..model.job import Job, JobError, JobStatus, Move
+from ..model.json import encode, fingerprints
+from ..model.lease import Claim, Outcome, Settlement
+from ..model.newjob import NewJob, Receipt
 
 if TYPE_CHECKING:
     from ..stores.base import Store

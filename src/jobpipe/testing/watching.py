@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ..job import JobStatus, Move
-from ..stores.base import Claim, JobEvent, News, Watch
-from ..stores.limits import Limit
+from ..model.counts import JobEvent
+from ..model.gate import Limit
+from ..model.job import JobStatus, Move
+from ..model.lease import Claim
+from ..stores.base import News, Watch
 from .tools import BOOM, finish, new_job, put, take_one
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from ..app import Jobpipe
-    from ..service import Service
+    from ..worker.service import Service
 
 
 _MOST_DELAYED = 100

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from ..payload import parse
+from ..model.json import parse
 from .problems import BodyTooLargeError, ContentTypeError, TooManyBodiesError
 
 if TYPE_CHECKING:

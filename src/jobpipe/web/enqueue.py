@@ -13,10 +13,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ..app import LARGEST_BATCH
-from ..courier import unwrap
-from ..job import Job, JobStatus
-from ..payload import parse
-from ..request import JobRequest, convert, read
+from ..gateway.async_store import unwrap
+from ..model.job import Job, JobStatus
+from ..model.json import parse
+from ..model.request import JobRequest, convert, read
 from . import problems
 from .body import BESIDE_PAYLOAD, LARGEST_BATCH_BODY, LONG, ClientGone, read_body
 from .call import Call, encode, json_response
@@ -26,7 +26,7 @@ from .site import Site
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
-    from ..stores.base import NewJob
+    from ..model.newjob import NewJob
 
 
 NEW = "jobpipe-new"

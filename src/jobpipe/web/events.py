@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ..errors import BadInputError
-from ..job import JobStatus
+from ..model.job import JobStatus
 from . import problems
 from .call import Call, Stream, encode
 from .extensions import ABORT, WRITE
@@ -27,7 +27,7 @@ from .site import Site, is_cancelled
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
-    from ..stores.base import JobEvent
+    from ..model.counts import JobEvent
 
 MEDIA_TYPE = "text/event-stream"
 HEARTBEAT = 15.0

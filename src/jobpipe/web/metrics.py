@@ -16,11 +16,11 @@ from prometheus_client.utils import floatToGoString
 
 from rate_envelope_queue.integrations.prometheus import Exporter
 
-from ..meters import BUCKETS, Histogram
+from ..worker.meters import BUCKETS, Histogram
 
 if TYPE_CHECKING:
-    from ..runner import Runner
-    from ..stores.base import Counts
+    from ..model.counts import Counts
+    from ..worker.runner import Runner
     from .site import Site
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"

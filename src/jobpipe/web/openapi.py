@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import NODEFAULT, UNSET
 
-from ..request import Id, Name
+from ..model.request import Id, Name
 from .call import Call, Stream
 from .problems import MEDIA_TYPE, Problem
 

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from ..job import FINISHED, TRANSITIONS, WAITING, JobStatus, Move, sources
+from ..model.job import FINISHED, TRANSITIONS, WAITING, JobStatus, Move, sources
 from .openapi import own_version
 from .problems import NoSuchPathError, answer
 

@@ -29,7 +29,7 @@ from ..errors import (
     TooManyScheduledError,
     WrongStatusError,
 )
-from ..payload import BadJsonError
+from ..model.json import BadJsonError
 from .safety import HEADERS
 
 if TYPE_CHECKING:

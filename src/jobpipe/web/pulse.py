@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 
 from ..errors import StoreError
-from ..history import Pulse
+from ..gateway.history import Pulse
 from .call import encode
 from .piece import Piece
 from .site import Site

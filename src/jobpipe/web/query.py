@@ -9,10 +9,10 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ..app import LONGEST_WAIT, MOST_AT_ONCE
-from ..complaint import complaint
 from ..errors import BadInputError
-from ..job import JobStatus
-from ..request import Name
+from ..model.job import JobStatus
+from ..model.request import Name
+from ..model.validation import complaint
 
 Q = TypeVar("Q")
 _MOST_FIELDS = 20

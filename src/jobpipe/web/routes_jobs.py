@@ -12,10 +12,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ..errors import BadInputError, JobNotFoundError
-from ..explain import Explanation
-from ..ids import check_id
-from ..job import Job, JobError, JobStatus, Progress
-from ..request import Name, convert
+from ..gateway.explain import Explanation
+from ..model.ids import check_id
+from ..model.job import Job, JobError, JobStatus, Progress
+from ..model.request import Name, convert
 from .body import BESIDE_PAYLOAD, read_json
 from .call import Call, json_response
 from .query import JobsQuery, WaitQuery

@@ -6,7 +6,7 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ..limits import LimitInfo
+from ..gateway.limits import LimitInfo
 from .call import Call, json_response
 from .site import Site
 

@@ -6,7 +6,7 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ..views import QueueInfo
+from ..gateway.views import QueueInfo
 from .call import Call, json_response
 from .problems import NoSuchPathError
 from .site import Site

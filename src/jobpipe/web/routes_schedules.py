@@ -10,9 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ..errors import BadInputError, ScheduleNotFoundError
-from ..request import Id, Instant, Name, convert
-from ..stores.base import Missed
-from ..timetable import Expression, Interval, ScheduleInfo, ScheduleRequest, Zone
+from ..gateway.timetable import Expression, Interval, ScheduleInfo, ScheduleRequest, Zone
+from ..model.request import Id, Instant, Name, convert
+from ..model.schedule import Missed
 from .body import BESIDE_PAYLOAD, read_json
 from .call import Call, json_response
 from .enqueue import Accepted

@@ -9,10 +9,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ..errors import StoreError
-from ..history import Past
-from ..service import ask_store
-from ..stores.base import Tally
-from ..views import Stats, Worker, worker_of
+from ..gateway.history import Past
+from ..gateway.views import Stats, Worker, worker_of
+from ..model.counts import Tally
+from ..worker.service import ask_store
 from .call import Call, json_response
 from .metrics import MEDIA_TYPE, MetricsPage
 from .place import root_of

@@ -10,7 +10,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from ..service import Service
+from ..worker.service import Service
 from .app import WebApp, make_app
 from .listener import Listener
 from .server.limits import Limits

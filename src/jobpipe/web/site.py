@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import BadInputError, QueueFullError, StoppingError, TooManyScheduledError
-from ..stores.admission import Bounds
+from ..model.admission import Bounds
 from .body import ClientGone
 from .problems import NotReadyError
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from ..app import Jobpipe
-    from ..service import Service
+    from ..worker.service import Service
 
 T = TypeVar("T")
 

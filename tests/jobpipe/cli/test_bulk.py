@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from jobpipe import Jobpipe
-from jobpipe.job import DEFAULT_RETRIES
+from jobpipe.model.job import DEFAULT_RETRIES
 
 from ..conftest import run, seen
 from .conftest import Start, call, call_json, terminal

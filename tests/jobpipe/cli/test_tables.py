@@ -13,9 +13,9 @@ import pytest
 
 from jobpipe.cli.columns import Cell, Row, print_columns
 from jobpipe.cli.tables import print_job, print_jobs, print_schedule, print_schedules
-from jobpipe.job import Attempt, Job, JobError, JobStatus, Progress
+from jobpipe.gateway.timetable import ScheduleInfo
+from jobpipe.model.job import Attempt, Job, JobError, JobStatus, Progress
 from jobpipe.stores.base import Missed
-from jobpipe.timetable import ScheduleInfo
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 BOOM = JobError(type="Boom", message="it broke", traceback="Traceback:\n\n  line 1  \n")

@@ -19,10 +19,10 @@ from starlette.routing import Mount
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from jobpipe import Jobpipe
-from jobpipe.service import Service
 from jobpipe.web.auth import Guard
 from jobpipe.web.place import path_of, root_of
 from jobpipe.web.problems import ForeignCallerError
+from jobpipe.worker.service import Service
 
 from ..conftest import Gate, run
 from .conftest import problem, until

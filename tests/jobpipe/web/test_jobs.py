@@ -19,7 +19,7 @@ FIELDS = {
 
 async def finish(pipe: Jobpipe, *, is_failed: bool = False) -> None:
     """Run one queued job as a worker would, by hand."""
-    from jobpipe.job import JobError, Move
+    from jobpipe.model.job import JobError, Move
     from jobpipe.stores.base import Outcome, Settlement
 
     (claim,) = pipe.store.claim("w", ["echo"], 1, 30).claims

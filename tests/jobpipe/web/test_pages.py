@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from jobpipe import Jobpipe
-from jobpipe.job import TRANSITIONS, JobStatus, Move
-from jobpipe.service import Service
+from jobpipe.model.job import TRANSITIONS, JobStatus, Move
+from jobpipe.worker.service import Service
 
 from .conftest import Caller, calling, problem, run
 

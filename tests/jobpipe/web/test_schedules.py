@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jobpipe import Jobpipe
-from jobpipe.service import Service
+from jobpipe.worker.service import Service
 
 from .conftest import Caller, calling, problem
 

@@ -302,7 +302,7 @@ def test_the_stop_does_not_wait_for_streams_that_nobody_reads(apps: list[WebApp]
 def test_a_store_that_is_away_at_the_start_is_waited_for(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("jobpipe.service._LOOK_AGAIN", 0.01)
+    monkeypatch.setattr("jobpipe.worker.service._LOOK_AGAIN", 0.01)
 
     class Late(MemoryStore):
         attempts = 0

@@ -9,9 +9,9 @@ from typing import Any
 import jsonschema_rs
 
 from jobpipe import Jobpipe
-from jobpipe.chores import Chores
-from jobpipe.service import Service
 from jobpipe.web.app import make_app
+from jobpipe.worker.maintenance import Chores
+from jobpipe.worker.service import Service
 
 from .conftest import Caller, calling, problem
 

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from ...history import Past
-from ...job import Job
-from ...views import QueueInfo, Stats, Worker
+from ...gateway.history import Past
+from ...gateway.views import QueueInfo, Stats, Worker
+from ...model.job import Job
 
 KEPT = 300
 """Samples of a rate that are kept: five minutes."""

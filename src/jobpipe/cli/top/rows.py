@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from rich.text import Text
 
-from ...job import Job
-from ...logs import escape
-from ...views import QueueInfo, Worker
+from ...gateway.views import QueueInfo, Worker
+from ...model.job import Job
+from ...process.logs import escape
 from . import model
 from .glyphs import Glyphs, age, bar, fit, sparkline
 from .model import Panel, State

@@ -15,7 +15,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from ...history import Past
+from ...gateway.history import Past
 from ..remote import ServiceTarget
 from ..tables import print_json
 from .glyphs import glyphs_for

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from rich.cells import cell_len
 from rich.text import Text
 
-from ...job import JobStatus
-from ...logs import escape
+from ...model.job import JobStatus
+from ...process.logs import escape
 from .glyphs import Glyphs, fit, sparkline
 from .model import Mode, Panel, State, chosen
 from .rows import count, panel_lines

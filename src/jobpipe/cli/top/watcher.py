@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
 
 from ...errors import JobpipeError
-from ...history import Past
+from ...gateway.history import Past
 from ..remote import ServiceTarget
 from ..target import RefusedError
 from .model import Order, Snapshot

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from ..base import ScheduleEntry
+from ...model.schedule import ScheduleEntry
 
 
 class Entries:

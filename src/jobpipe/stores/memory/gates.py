@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from itertools import count, islice
 
-from ..limits import INSURANCE, Gate, GateState, Limit, Limits
-from ..passage import way_out
+from ...model.gate import INSURANCE, Gate, GateState, Limit, Limits
+from ...model.passage import way_out
 from .record import Heap, Lane, Record
 
 _SHOWN_HOLDERS = 20

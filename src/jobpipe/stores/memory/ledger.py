@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections import Counter, OrderedDict, deque
 from itertools import count
 
-from ...job import FINISHED, TRANSITIONS, WAITING, JobStatus, Move
-from ..base import JobEvent, Lease, NewJob
+from ...model.counts import JobEvent
+from ...model.job import FINISHED, TRANSITIONS, WAITING, JobStatus, Move
+from ...model.lease import Lease
+from ...model.newjob import NewJob
 from .gates import Gates
 from .record import Heap, Lane, Record
 

@@ -10,8 +10,9 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from ...job import Attempt, Job, JobError, JobStatus, Progress, instant
-from ..base import Lease, NewJob, Parcel
+from ...model.job import Attempt, Job, JobError, JobStatus, Progress, instant
+from ...model.lease import Lease
+from ...model.newjob import NewJob, Parcel
 
 
 @dataclass(slots=True, eq=False)

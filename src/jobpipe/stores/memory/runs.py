@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...job import KEPT_HISTORY, Attempt, Move, instant
-from ..base import Outcome
+from ...model.job import KEPT_HISTORY, Attempt, Move, instant
+from ...model.lease import Outcome
 from .ledger import Ledger
 from .record import Record
 

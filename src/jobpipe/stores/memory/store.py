@@ -20,41 +20,14 @@ from msgspec import json
 from msgspec.structs import replace
 
 from ...errors import BadInputError, JobConflictError
-from ...job import (
-    TRANSITIONS,
-    WAITING,
-    Job,
-    JobError,
-    JobStatus,
-    Move,
-    Progress,
-)
-from ..admission import Bounds, need_of, refusal
-from ..base import (
-    Answer,
-    Capabilities,
-    Claim,
-    Counts,
-    Filter,
-    Haul,
-    JobEvent,
-    Lease,
-    LeaseState,
-    NewJob,
-    News,
-    Outcome,
-    Page,
-    Parcel,
-    Receipt,
-    Refusal,
-    Rescued,
-    ScheduleEntry,
-    Schedules,
-    Settlement,
-    Tally,
-    WorkerInfo,
-)
-from ..limits import MOST_PASSED_OVER, Limit, Limits
+from ...model.admission import Bounds, need_of, refusal
+from ...model.counts import Counts, Filter, JobEvent, Page, Tally, WorkerInfo
+from ...model.gate import MOST_PASSED_OVER, Limit, Limits
+from ...model.job import TRANSITIONS, WAITING, Job, JobError, JobStatus, Move, Progress
+from ...model.lease import Claim, Haul, Lease, LeaseState, Outcome, Rescued, Settlement
+from ...model.newjob import Answer, NewJob, Parcel, Receipt, Refusal
+from ...model.schedule import ScheduleEntry, Schedules
+from ..base import Capabilities, News
 from .entries import Entries
 from .gates import Passage
 from .ledger import Ledger, Taken, run_at_of

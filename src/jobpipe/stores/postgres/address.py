@@ -11,7 +11,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import Conninfo
 
 from ...errors import SettingsError
-from ...masking import ESCAPES, HIDDEN, Mask
+from ...model.text import ESCAPES, HIDDEN, Mask
 
 DEFAULT_SCHEMA = "jobpipe"
 _SCHEMA = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,47}")

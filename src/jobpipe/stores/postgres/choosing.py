@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 from typing import Any, TypeAlias
 
-from ..limits import INSURANCE, Gate, Limit
-from ..passage import Candidate, Name, Passage, Place, way_out
+from ...model.gate import INSURANCE, Gate, Limit
+from ...model.passage import Candidate, Name, Passage, Place, way_out
 from .connection import Result
 
 _Lane: TypeAlias = tuple[str, str]

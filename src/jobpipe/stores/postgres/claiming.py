@@ -8,9 +8,9 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from ...errors import StoreError
-from ...marks import reach
-from ..base import Haul
-from ..limits import Limit
+from ...failpoints import reach
+from ...model.gate import Limit
+from ...model.lease import Haul
 from .choosing import Choice
 from .connection import Connection, Connections, Result, Step, results_of
 from .rows import claims_of

@@ -20,7 +20,7 @@ from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import TupleRow
 
 from ...errors import StoreAwayError, StoreError, StoreRefusedError
-from ...marks import Mark, reach
+from ...failpoints import Mark, reach
 from .address import Address
 
 T = TypeVar("T")

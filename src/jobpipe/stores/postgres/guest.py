@@ -17,8 +17,8 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow, tuple_row
 
 from ...errors import BadInputError
-from ..admission import Bounds
-from ..base import Answer, NewJob
+from ...model.admission import Bounds
+from ...model.newjob import Answer, NewJob
 from .connection import BEGIN, COMMIT, Connection, Connections, Result, Step
 from .inserting import Conversation, guest_steps
 from .migrate import HAS_TABLE

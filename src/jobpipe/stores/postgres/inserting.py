@@ -11,9 +11,9 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from ...errors import JobConflictError, StoreAwayError
-from ...job import JobStatus
-from ..admission import Bounds, Lane, need_of, refusal
-from ..base import Answer, NewJob, Receipt, Refusal
+from ...model.admission import Bounds, Lane, need_of, refusal
+from ...model.job import JobStatus
+from ...model.newjob import Answer, NewJob, Receipt, Refusal
 from ..stored import status_of
 from .arrays import numbers, texts
 from .connection import Result, Step

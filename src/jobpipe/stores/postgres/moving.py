@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...errors import JobConflictError
-from ...job import Attempt
-from ..base import NewJob, Parcel
+from ...model.job import Attempt
+from ...model.newjob import NewJob, Parcel
 from .arrays import numbers, texts
 from .connection import Connection
 from .inserting import insert_values

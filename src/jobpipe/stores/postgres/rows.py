@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from ...job import KEPT_HISTORY, TRANSITIONS, Attempt, Job, JobError, JobStatus, Move, Progress, instant
-from ..base import Claim, Lease, Settlement
+from ...model.job import KEPT_HISTORY, TRANSITIONS, Attempt, Job, JobError, JobStatus, Move, Progress, instant
+from ...model.lease import Claim, Lease, Settlement
 from ..stored import READERS, Reader, optional, read_job, read_values
 from .arrays import numbers, texts
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from ...job import TRANSITIONS
+from ...model.job import TRANSITIONS
 from ..base import News
 
 HERE = Path(__file__).parent

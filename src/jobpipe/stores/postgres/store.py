@@ -14,32 +14,15 @@ import msgspec
 from psycopg import errors as pg
 
 from ...errors import StoreError
-from ...job import KEPT_HISTORY, WAITING, Job, JobError, JobStatus, Move, Progress, sources
-from ...marks import reach
-from ..admission import Bounds
-from ..base import (
-    Answer,
-    Capabilities,
-    Counts,
-    Filter,
-    Haul,
-    JobEvent,
-    Lease,
-    LeaseState,
-    NewJob,
-    News,
-    Page,
-    Parcel,
-    Receipt,
-    Refusal,
-    Rescued,
-    ScheduleEntry,
-    Schedules,
-    Settlement,
-    Watch,
-    WorkerInfo,
-)
-from ..limits import GateState, Limit, Limits
+from ...failpoints import reach
+from ...model.admission import Bounds
+from ...model.counts import Counts, Filter, JobEvent, Page, WorkerInfo
+from ...model.gate import GateState, Limit, Limits
+from ...model.job import KEPT_HISTORY, WAITING, Job, JobError, JobStatus, Move, Progress, sources
+from ...model.lease import Haul, Lease, LeaseState, Rescued, Settlement
+from ...model.newjob import Answer, NewJob, Parcel, Receipt, Refusal
+from ...model.schedule import ScheduleEntry, Schedules
+from ..base import Capabilities, News, Watch
 from ..sql_rows import schedule_of, schedule_values
 from ..stored import counts_of, status_of
 from .address import Address

@@ -15,9 +15,9 @@ from msgspec import Struct
 from redis.connection import Connection, SSLConnection, UnixDomainSocketConnection
 from redis.exceptions import RedisError
 
-from ... import masking
 from ...errors import SettingsError
-from ...masking import ESCAPES, HIDDEN, Mask
+from ...model import text as masking
+from ...model.text import ESCAPES, HIDDEN, Mask
 
 PREFIX = "jobpipe"
 TIMEOUT = 5.0

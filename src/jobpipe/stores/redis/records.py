@@ -9,17 +9,10 @@ import msgspec
 from msgspec import Raw, Struct
 
 from ...errors import JobConflictError, QueueFullError, TooManyNamesError, TooManyScheduledError
-from ...job import Attempt, Job, JobError, JobStatus, Progress, instant
-from ..admission import Bounds
-from ..base import (
-    Answer,
-    Claim,
-    Lease,
-    NewJob,
-    Parcel,
-    Receipt,
-    Settlement,
-)
+from ...model.admission import Bounds
+from ...model.job import Attempt, Job, JobError, JobStatus, Progress, instant
+from ...model.lease import Claim, Lease, Settlement
+from ...model.newjob import Answer, NewJob, Parcel, Receipt
 from ..stored import READERS, Reader, Stored, read_job, text
 
 

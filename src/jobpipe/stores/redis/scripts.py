@@ -13,8 +13,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from ...job import FINISHED, KEPT_HISTORY, TRANSITIONS, WAITING, JobStatus
-from ..limits import INSURANCE, LEAD, MOST_PASSED_OVER
+from ...model.gate import INSURANCE, LEAD, MOST_PASSED_OVER
+from ...model.job import FINISHED, KEPT_HISTORY, TRANSITIONS, WAITING, JobStatus
 from .records import Record
 
 HERE = Path(__file__).parent / "lua"

@@ -13,31 +13,14 @@ from typing import Any, Self
 import msgspec
 
 from ...errors import BadInputError, JobConflictError, StoreRefusedError
-from ...job import Job, JobError, JobStatus, Progress
-from ..admission import Bounds
-from ..base import (
-    Answer,
-    Capabilities,
-    Counts,
-    Filter,
-    Haul,
-    JobEvent,
-    Lease,
-    LeaseState,
-    NewJob,
-    News,
-    Page,
-    Parcel,
-    Receipt,
-    Refusal,
-    Rescued,
-    ScheduleEntry,
-    Schedules,
-    Settlement,
-    Watch,
-    WorkerInfo,
-)
-from ..limits import Limit, Limits
+from ...model.admission import Bounds
+from ...model.counts import Counts, Filter, JobEvent, Page, WorkerInfo
+from ...model.gate import Limit, Limits
+from ...model.job import Job, JobError, JobStatus, Progress
+from ...model.lease import Haul, Lease, LeaseState, Rescued, Settlement
+from ...model.newjob import Answer, NewJob, Parcel, Receipt, Refusal
+from ...model.schedule import ScheduleEntry, Schedules
+from ..base import Capabilities, News, Watch
 from ..stored import counts_of
 from .address import Address, address_of
 from .checking import refuse_unfit, remarks

@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ...job import JobStatus
-from ..base import JobEvent, Missed, ScheduleEntry, WorkerInfo
-from ..limits import GateState, Limits
+from ...model.counts import JobEvent, WorkerInfo
+from ...model.gate import GateState, Limits
+from ...model.job import JobStatus
+from ...model.schedule import Missed, ScheduleEntry
 from .records import text_of
 
 _read_limits = msgspec.msgpack.Decoder(

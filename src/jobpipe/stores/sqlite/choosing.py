@@ -10,8 +10,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import merge
 
-from ..limits import INSURANCE, Gate, Limit
-from ..passage import Candidate, Name, Passage, Place, way_out
+from ...model.gate import INSURANCE, Gate, Limit
+from ...model.passage import Candidate, Name, Passage, Place, way_out
 from .rows import text_of
 from .statements import sql
 

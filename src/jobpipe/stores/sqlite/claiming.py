@@ -8,7 +8,7 @@ import sqlite3
 import msgspec
 from msgspec import Raw, Struct
 
-from ..base import Claim, Lease
+from ...model.lease import Claim, Lease
 from .choosing import Choice
 from .rows import stored_of, text_of
 from .statements import sql

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ...errors import BadInputError, StoreAwayError, StoreError, StoreRefusedError
-from ...job import TRANSITIONS, JobStatus
+from ...model.job import TRANSITIONS, JobStatus
 from ..forks import disown_after_fork, refuse_inherited
 from .file import StoreFile
 

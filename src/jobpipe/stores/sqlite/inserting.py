@@ -12,9 +12,9 @@ from itertools import islice
 from typing import Any
 
 from ...errors import JobConflictError
-from ...job import JobStatus
-from ..admission import Bounds, Lane, Need, need_of, refusal
-from ..base import Answer, NewJob, Receipt
+from ...model.admission import Bounds, Lane, Need, need_of, refusal
+from ...model.job import JobStatus
+from ...model.newjob import Answer, NewJob, Receipt
 from ..stored import status_of
 from .rows import new_row, text_of
 from .statements import sql

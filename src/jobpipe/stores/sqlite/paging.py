@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...job import JobStatus
-from ..base import Filter
+from ...model.counts import Filter
+from ...model.job import JobStatus
 from .statements import sql
 
 _INDEXES = {

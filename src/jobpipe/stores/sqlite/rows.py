@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from ...job import TRANSITIONS, Attempt, Job, JobError, JobStatus, Move, Progress, instant
-from ..base import NewJob, Parcel, Settlement
-from ..limits import GateState
+from ...model.gate import GateState
+from ...model.job import TRANSITIONS, Attempt, Job, JobError, JobStatus, Move, Progress, instant
+from ...model.lease import Settlement
+from ...model.newjob import NewJob, Parcel
 from ..stored import READERS, Reader, Stored, optional, read_job
 
 

@@ -19,40 +19,17 @@ from urllib.parse import unquote
 
 import msgspec
 
-from ...errors import (
-    BadInputError,
-    JobConflictError,
-    SettingsError,
-    StoreAwayError,
-    StoreRefusedError,
-)
-from ...job import KEPT_HISTORY, TRANSITIONS, Job, JobError, JobStatus, Move, Progress
-from ...marks import reach
-from ...masking import masked
-from ..admission import Bounds
-from ..base import (
-    Answer,
-    Capabilities,
-    Counts,
-    Filter,
-    Haul,
-    JobEvent,
-    Lease,
-    LeaseState,
-    NewJob,
-    News,
-    Page,
-    Parcel,
-    Receipt,
-    Refusal,
-    Rescued,
-    ScheduleEntry,
-    Schedules,
-    Settlement,
-    Watch,
-    WorkerInfo,
-)
-from ..limits import Limit, Limits
+from ...errors import BadInputError, JobConflictError, SettingsError, StoreAwayError, StoreRefusedError
+from ...failpoints import reach
+from ...model.admission import Bounds
+from ...model.counts import Counts, Filter, JobEvent, Page, WorkerInfo
+from ...model.gate import Limit, Limits
+from ...model.job import KEPT_HISTORY, TRANSITIONS, Job, JobError, JobStatus, Move, Progress
+from ...model.lease import Haul, Lease, LeaseState, Rescued, Settlement
+from ...model.newjob import Answer, NewJob, Parcel, Receipt, Refusal
+from ...model.schedule import ScheduleEntry, Schedules
+from ...model.text import masked
+from ..base import Capabilities, News, Watch
 from ..stored import counts_of, status_of
 from . import ticking
 from .choosing import Choice

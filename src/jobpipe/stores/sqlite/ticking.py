@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 
-from ...marks import reach
-from ..admission import Bounds
-from ..base import NewJob, Receipt, Refusal, ScheduleEntry
+from ...failpoints import reach
+from ...model.admission import Bounds
+from ...model.newjob import NewJob, Receipt, Refusal
+from ...model.schedule import ScheduleEntry
 from ..sql_rows import schedule_of, schedule_values
 from .inserting import insert_one
 from .statements import sql

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from jobpipe.cli.top.model import Snapshot, State, begin
-from jobpipe.history import Past
-from jobpipe.job import Job, JobError, JobStatus, Progress
-from jobpipe.views import QueueInfo, Stats, Worker
+from jobpipe.gateway.history import Past
+from jobpipe.gateway.views import QueueInfo, Stats, Worker
+from jobpipe.model.job import Job, JobError, JobStatus, Progress
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 

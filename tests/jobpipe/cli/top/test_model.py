@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from jobpipe.cli.top import model
 from jobpipe.cli.top.model import KEPT, Panel, begin, chosen, lost, names_of, seen, settled, ticked, told
-from jobpipe.history import Past, QueuePast, TimedMoment
+from jobpipe.gateway.history import Past, QueuePast, TimedMoment
 
 from .samples import NOW, failed, queue, running, snapshot, state, worker
 

@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from jobpipe.cli.top.glyphs import ASCII, UNICODE, age, bar, fit, glyphs_for, sparkline
 from jobpipe.cli.top.model import Choice, Mode, Order, Panel, State, Trend, lost, told
 from jobpipe.cli.top.view import SMALLEST, Size, screen_lines, snapshot_lines
-from jobpipe.job import Progress
+from jobpipe.model.job import Progress
 
 from .samples import NOW, ago, failed, queue, running, state, worker
 

@@ -1,0 +1,1 @@
+"""How a process talks to its store."""

@@ -1,0 +1,132 @@
+"""Why a job is not running, in a word and in words."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+
+from msgspec import Struct
+
+from ..jobtypes.builtin import TRIALS
+from ..jobtypes.http.job import NAME as HTTP
+from ..model.counts import WorkerInfo
+from ..model.gate import Gate
+from ..model.job import Job, JobStatus, instant
+from ..model.text import counted
+from ..stores.base import Store
+from .limits import rate_text
+
+_NEEDS = {
+    HTTP: " (the built-in type needs JOBPIPE_HTTP_TARGETS)",
+    **dict.fromkeys(TRIALS, " (the built-in type needs --builtins, or JOBPIPE_BUILTINS=on)"),
+}
+"""What a worker needs to know a type."""
+
+
+class Reason(StrEnum):
+    """The word."""
+
+    SCHEDULED = "scheduled"
+    RATE = "rate"
+    CONCURRENCY = "concurrency"
+    PAUSED = "paused"
+    NO_WORKER = "no_worker"
+    POSITION = "position"
+    RUNNING = "running"
+    FINISHED = "finished"
+
+
+class Explanation(Struct, frozen=True, kw_only=True):
+    """Why it is not running, until when (where that is known), and what is in its way."""
+
+    reason: Reason
+    until: datetime | None = None
+    text: str
+    blockers: tuple[str, ...] = ()
+
+
+def explain(store: Store, id: str) -> Explanation | None:
+    """The reason that comes first; None for an unknown job."""
+    job = store.get(id)
+    if job is None:
+        return None
+    if job.is_finished:
+        return Explanation(reason=Reason.FINISHED, text=f"It is {job.status}.")
+    if job.status is JobStatus.RUNNING:
+        return Explanation(reason=Reason.RUNNING, text=f"It is running, attempt {job.attempts}.")
+    if job.status is JobStatus.SCHEDULED:
+        when = job.run_at.isoformat(timespec="seconds")
+        words = f"It waits for its retry at {when}." if job.attempts else f"It is scheduled for {when}."
+        return Explanation(reason=Reason.SCHEDULED, until=job.run_at, text=words)
+    return _why_queued(store, job)
+
+
+def _why_queued(store: Store, job: Job) -> Explanation:
+    if job.queue in store.counts().paused:
+        return Explanation(
+            reason=Reason.PAUSED,
+            text=f"Its queue {job.queue!r} is paused: resume the queue to let it run.",
+            blockers=(job.queue,),
+        )
+    workers = store.workers()
+    able = [worker for worker in workers if job.type in worker.types]
+    if not able:
+        known = {0: "no worker runs at all", 1: "the one that runs does not"}.get(
+            len(workers), f"{len(workers):,} run, but none of them knows the type"
+        )
+        return Explanation(
+            reason=Reason.NO_WORKER,
+            text=f"No worker knows the type {job.type!r} ({known}): start one that does{_NEEDS.get(job.type, '')}.",
+            blockers=tuple(worker.name for worker in workers),
+        )
+    limited = _why_limited(store, job, able)
+    if limited is not None:
+        return limited
+    ahead = store.ahead(job.id)
+    running = tuple(id for worker in able for id in worker.running)
+    words = "It is the next in its queue" if not ahead else f"{counted(ahead, 'job', 'is', 'are')} before it"
+    return Explanation(
+        reason=Reason.POSITION,
+        text=f"{words}; {len(running)} of {sum(worker.slots for worker in able)} places of its workers are taken.",
+        blockers=running,
+    )
+
+
+def _why_limited(store: Store, job: Job, workers: list[WorkerInfo]) -> Explanation | None:
+    """Its type is cooling, or has a limit that is reached; None if nothing of that holds it up."""
+    limit = next((each for worker in workers for each in worker.limits if each.type == job.type), None)
+    key = (store.key_of(job.id) if limit is not None and limit.is_keyed else None) or ""
+    found = store.limits(job.type, key)
+    until = found.cooling.get(job.type)
+    if until is not None:
+        return Explanation(
+            reason=Reason.RATE,
+            until=instant(until),
+            text=f"Its type {job.type!r} is cooling until {_when(until)}: a job of it met a limit of somebody else's.",
+            blockers=(job.type,),
+        )
+    if limit is None or (limit.is_keyed and not key):
+        return None
+    whose = f"the type {job.type!r} with the key {key!r}" if limit.is_keyed else f"the type {job.type!r}"
+    state = found.gates[0] if found.gates else None
+    gate = Gate(limit, found.now, state.next_at if state else 0.0, state.running if state else 0)
+    starts_at = gate.starts_at(found.now)
+    if starts_at is None:
+        running = counted(gate.running, "job", f"of {whose} runs", f"of {whose} run")
+        return Explanation(
+            reason=Reason.CONCURRENCY,
+            text=f"{running} already, and no more than {limit.concurrency:,} may at once.",
+            blockers=state.holders if state else (),
+        )
+    if starts_at > found.now:
+        return Explanation(
+            reason=Reason.RATE,
+            until=instant(starts_at),
+            text=f"Jobs of {whose} may start at {rate_text(limit.interval)}: the next one at {_when(starts_at)}.",
+            blockers=(f"{job.type}:{key}" if key else job.type,),
+        )
+    return None
+
+
+def _when(at: float) -> str:
+    return instant(at).isoformat(timespec="milliseconds")

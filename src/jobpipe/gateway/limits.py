@@ -1,0 +1,180 @@
+"""Limits as a program declares them, and as one gets to see them; the stores keep them (`stores/limits.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rate_envelope_queue import BadFieldsError, Rate, RateLimited
+
+from ..errors import BadInputError
+from ..model.counts import Counts
+from ..model.gate import Gate, Limit, Limits
+from ..model.job import instant
+from ..stores.base import Store
+
+__all__ = [
+    "LimitInfo",
+    "Rate",
+    "RateLimited",
+    "key_of",
+    "limit_infos",
+    "limit_of",
+    "look_at_limits",
+    "rate_text",
+]
+
+LONGEST_KEY = 200
+_UNITS = ((1.0, "s"), (60.0, "min"), (3_600.0, "h"), (86_400.0, "d"))
+
+
+def limit_of(
+    rate: Rate | str | None, concurrency: int | None, key: Callable[[Any], Any] | None
+) -> Limit | None:
+    """What `rate=`, `concurrency=` and `key=` come to, of a type to be named; BadInputError naming what is wrong."""
+    if concurrency is not None and (
+        isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1
+    ):
+        raise BadInputError("concurrency", f"must be a whole number >= 1, got {concurrency!r}")
+    if key is not None and not callable(key):
+        raise BadInputError("key", f"must be a function of the payload, got {key!r}")
+    if rate is None and concurrency is None:
+        if key is not None:
+            raise BadInputError("key", "limits nothing by itself: give a rate or a concurrency too")
+        return None
+    try:
+        paced = None if rate is None else Rate.of("rate", rate)
+    except BadFieldsError as error:
+        raise BadInputError("rate", str(error).removeprefix("rate ")) from None
+    return Limit(
+        type="",
+        interval=0.0 if paced is None else paced.interval,
+        burst=1 if paced is None else paced.burst,
+        concurrency=concurrency or 0,
+        is_keyed=key is not None,
+    )
+
+
+def key_of(key: Callable[[Any], Any], argument: Any) -> str:
+    """What a type's `key=` says of a payload; BadInputError if that is no key."""
+    try:
+        found = key(argument)
+    except Exception as error:
+        raise BadInputError(
+            "payload", f"has no key for the limits of its type: {error.__class__.__name__}: {error}"
+        ) from error
+    text = str(found) if isinstance(found, int) and not isinstance(found, bool) else found
+    if not isinstance(text, str) or not 1 <= len(text) <= LONGEST_KEY or not _is_storable(text):
+        raise BadInputError(
+            "payload",
+            f"has a {found.__class__.__name__} as its key for the limits of its type that is none: it must be a whole "
+            f"number or a text of 1 to {LONGEST_KEY} characters",
+        )
+    return text
+
+
+def _is_storable(text: str) -> bool:
+    return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+class LimitInfo(Struct, frozen=True, kw_only=True):
+    """A limit, and how far it is used up: of a whole type, or of one key of it."""
+
+    type: str
+    key: str | None = None
+    """None for the type as a whole."""
+    is_keyed: bool = False
+    """Does each key have it to itself? Then the row of the type tells what each key may."""
+    rate: str | None = None
+    burst: int = 1
+    tokens: float | None = None
+    """How many may start at once; None without a rate, and where each key has its own."""
+    next_at: datetime | None = None
+    """When the next one may start; None if that is now, or nobody knows."""
+    concurrency: int | None = None
+    running: int = 0
+    holders: tuple[str, ...] = ()
+    """The ids of the first of those that run."""
+    waiting: int | None = None
+    """How many jobs of the type are queued; None for a key."""
+    cools_until: datetime | None = None
+    """Until then the type starts nothing at all: a handler has met a limit of somebody else's."""
+
+
+def look_at_limits(store: Store, own: Iterable[Limit]) -> list[LimitInfo]:
+    """The limits of the types that workers know, and of one's own; of keys in use the first hundred."""
+    limits = {limit.type: limit for worker in store.workers() for limit in worker.limits}
+    limits |= {limit.type: limit for limit in own}
+    found = store.limits()
+    seen = {(gate.type, gate.key) for gate in found.gates}
+    # Why apart: so many keys of one type may be in use that the gate of another was left off.
+    left_off = [
+        limit.type for limit in limits.values() if not limit.is_keyed and (limit.type, "") not in seen
+    ]
+    more = [gate for type in left_off for gate in store.limits(type, "").gates]
+    return limit_infos(limits.values(), Limits(found.now, found.gates + more, found.cooling), store.counts())
+
+
+def limit_infos(limits: Iterable[Limit], found: Limits, counts: Counts) -> list[LimitInfo]:
+    """Every limit, or every key of it that is in use, and the types that are cooling; by type and key."""
+    queued: dict[str, int] = {}
+    for tally in counts.tallies:
+        if tally.status == "queued":
+            queued[tally.type] = queued.get(tally.type, 0) + tally.count
+    by_type = {limit.type: limit for limit in limits}
+    infos = [
+        _info(by_type.get(gate.type), gate.type, gate.key, gate.next_at, gate.running, gate.holders, found)
+        for gate in found.gates
+    ]
+    shown = {info.type for info in infos if info.key is None}
+    idle = (by_type.keys() | found.cooling.keys()) - shown
+    infos += [_info(by_type.get(type), type, "", 0.0, 0, (), found) for type in idle]
+    infos = [replace(info, waiting=queued.get(info.type, 0)) if info.key is None else info for info in infos]
+    return sorted(infos, key=lambda info: (info.type, info.key or ""))
+
+
+def _info(
+    limit: Limit | None,
+    type: str,
+    key: str,
+    next_at: float,
+    running: int,
+    holders: tuple[str, ...],
+    found: Limits,
+) -> LimitInfo:
+    limit = limit or Limit(type=type)
+    # Why a gate: what it says is what a claim goes by, and what `explain` tells.
+    gate = Gate(limit, found.now, next_at, running)
+    starts_at = gate.starts_at(found.now)
+    has_tokens = bool(limit.interval) and (bool(key) or not limit.is_keyed)
+    cools_until = found.cooling.get(type)
+    return LimitInfo(
+        type=type,
+        key=key or None,
+        is_keyed=limit.is_keyed,
+        rate=rate_text(limit.interval),
+        burst=limit.burst,
+        tokens=round(gate.tokens(found.now), 3) if has_tokens else None,
+        next_at=instant(starts_at)
+        if has_tokens and starts_at is not None and starts_at > found.now
+        else None,
+        concurrency=limit.concurrency or None,
+        running=running,
+        holders=holders,
+        cools_until=None if cools_until is None else instant(cools_until),
+    )
+
+
+def rate_text(interval: float) -> str | None:
+    """A rate as one would write it: "5/s", "100/min"; None if there is none."""
+    if not interval:
+        return None
+    numbers = [(seconds / interval, unit) for seconds, unit in _UNITS if seconds / interval >= 0.999]
+    whole = [(number, unit) for number, unit in numbers if abs(number - round(number)) < 1e-6]
+    for number, unit in whole or numbers:
+        return f"{number:g}/{unit}"
+    return f"1 in {interval:g} s"

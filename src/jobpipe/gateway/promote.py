@@ -1,0 +1,136 @@
+"""Promote: move what is unfinished, and the schedules, from one stopped store to another.
+
+Each batch is put into the target before it is deleted from the source, so that an interrupted move can be done again:
+what is in both by then is known by its id. Finished jobs stay where they are.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from uuid import uuid4
+
+from ..errors import JobConflictError, StoreRefusedError
+from ..model.counts import WorkerInfo
+from ..model.job import WAITING, JobStatus
+from ..model.text import counted
+from ..stores.base import Store
+
+_BATCH = 1_000
+_LOOK_EVERY = 0.25
+_PROBED_FOR = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """How far it has come."""
+
+    jobs: int
+    of: int
+    already: int
+    """So many of the jobs were in the target already, from a move that was interrupted."""
+    schedules: int = 0
+
+
+def promote(
+    source: Store,
+    target: Store,
+    report: Callable[[Moved], None] = lambda _: None,
+    wait_for: Callable[[str], None] = lambda _: None,
+) -> Moved:
+    """Move everything that waits; tells of every batch, and what it waits for before it can begin.
+
+    StoreRefusedError if the source is in use, if it is the target itself, or if not everything was moved.
+    """
+    target.check()
+    if _is_same(source, target):
+        raise StoreRefusedError(f"the source and the target are the same store, {target.url}")
+    _come_to_rest(source, wait_for)
+    for queue in sorted(source.counts().paused):
+        target.pause(queue)
+    moved = _move_jobs(source, target, report)
+    moved = _move_schedules(source, target, moved)
+    left = _count(source, *WAITING)
+    if left or moved.jobs != moved.of:
+        raise StoreRefusedError(
+            f"{moved.jobs} of {counted(moved.of, 'job', 'was', 'were')} moved and {left} "
+            f"{'is' if left == 1 else 'are'} in {source.url} still: somebody has put jobs in or steered them meanwhile; "
+            "stop that, and promote again"
+        )
+    return moved
+
+
+def _is_same(source: Store, target: Store) -> bool:
+    """Does what is put into one appear in the other? Why not by their URLs: a store has many."""
+    probe = WorkerInfo(name=f"promote:{uuid4()}", types=(), slots=0, running=(), started_at=0.0)
+    target.beat(probe, _PROBED_FOR)
+    try:
+        return any(worker.name == probe.name for worker in source.workers())
+    finally:
+        target.beat(probe, 0)
+
+
+def _move_jobs(source: Store, target: Store, report: Callable[[Moved], None]) -> Moved:
+    moved = Moved(jobs=0, of=_count(source, *WAITING), already=0)
+    after = 0
+    report(moved)
+    while parcels := source.export(_BATCH, after):
+        after = parcels[-1].number
+        try:
+            new = target.adopt(parcels)
+        except JobConflictError as error:
+            raise StoreRefusedError(
+                f"the job {error.id!r} of {source.url} cannot move: {target.url} has another of that id; "
+                "cancel one of the two (jobpipe cancel), and promote again"
+            ) from None
+        moved = Moved(
+            jobs=moved.jobs + source.discard([parcel.job.id for parcel in parcels]),
+            of=moved.of,
+            already=moved.already + len(parcels) - new,
+        )
+        report(moved)
+    return moved
+
+
+def _move_schedules(source: Store, target: Store, moved: Moved) -> Moved:
+    entries = source.schedules().entries
+    for entry in entries:
+        target.put_schedule(entry)
+        source.drop_schedule(entry.name)
+    return Moved(jobs=moved.jobs, of=moved.of, already=moved.already, schedules=len(entries))
+
+
+def _come_to_rest(source: Store, wait_for: Callable[[str], None]) -> None:
+    """Wait until workers that died are forgotten and their jobs rescued; one that lives is a reason to refuse."""
+    seen_at = {worker.name: worker.seen_at for worker in source.workers()}
+    told = ""
+    while True:
+        workers = source.workers()
+        alive = [worker.name for worker in workers if worker.seen_at != seen_at.get(worker.name)]
+        if alive:
+            raise StoreRefusedError(
+                f"{source.url} is in use by the worker {alive[0]}: stop everything that works on it first"
+            )
+        source.rescue()
+        running = _count(source, JobStatus.RUNNING)
+        if not running and not workers:
+            return
+        reason = (
+            counted(
+                len(workers),
+                "worker",
+                "to be gone, or to show that it lives",
+                "to be gone, or to show that they live",
+            )
+            if workers
+            else counted(running, "job", "whose worker was lost", "whose workers were lost")
+        )
+        if reason != told:
+            wait_for(reason)
+            told = reason
+        time.sleep(_LOOK_EVERY)
+
+
+def _count(store: Store, *statuses: JobStatus) -> int:
+    return sum(tally.count for tally in store.counts().tallies if tally.status in statuses)

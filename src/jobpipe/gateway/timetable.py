@@ -1,0 +1,272 @@
+"""Timetable: the schedules of a pipe: those that the program declares, and those that are put in while it runs.
+
+Every process that serves or works calls `tick`; the store lets one of them put in the job of a tick.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+from msgspec import UNSET, Meta, Struct, UnsetType, json
+
+from ..errors import BadInputError, JobpipeError, QueueFullError, ScheduleNotFoundError, StoreError
+from ..failpoints import reach
+from ..model.admission import Bounds
+from ..model.ids import check_name, check_text
+from ..model.job import instant
+from ..model.newjob import NewJob, Receipt
+from ..model.request import JobRequest, Name, convert
+from ..model.schedule import Missed, ScheduleEntry, Schedules
+from ..model.ticks import LONGEST, SHORTEST, Timing, following, is_missed, next_from, placed, preview, tick_id
+from ..stores.base import Store
+from .async_store import unwrap
+
+if TYPE_CHECKING:
+    from ..app import Jobpipe
+
+logger = logging.getLogger("jobpipe")
+
+Expression = Annotated[str, Meta(max_length=200, extra_json_schema={"format": "cron"})]
+Zone = Annotated[str, Meta(max_length=100, extra_json_schema={"format": "time-zone"})]
+Interval = Annotated[float, Meta(extra_json_schema={"minimum": SHORTEST, "maximum": LONGEST})]
+
+
+class ScheduleRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What may be said of a schedule: `every` so many seconds, or `cron` in the time zone `tz`."""
+
+    type: Name
+    payload: Any = None
+    queue: Name | UnsetType = UNSET
+    every: Interval | UnsetType = UNSET
+    cron: Expression | UnsetType = UNSET
+    tz: Zone | UnsetType = UNSET
+    missed: Missed = Missed.ONE
+    paused: bool | UnsetType = UNSET
+    """Unless it is told, it stays as it is."""
+
+
+class ScheduleInfo(Struct, frozen=True, kw_only=True):
+    """A schedule as it was when somebody looked, with its next five ticks; none while it is paused."""
+
+    name: str
+    type: str
+    queue: str
+    payload: Any
+    every: float | None
+    cron: str | None
+    tz: str | None
+    missed: Missed
+    next_at: list[datetime]
+    last_at: datetime | None
+    """The last tick that put a job in."""
+    last_job: str | None
+    paused: bool = False
+
+
+class Timetable:
+    """The schedules of one pipe."""
+
+    def __init__(self, pipe: Jobpipe) -> None:
+        self._pipe = pipe
+        self._declared: dict[str, ScheduleRequest] = {}
+        self._is_broken: set[str] = set()
+        """The schedules in the store of which the log has said that nobody can read them."""
+
+    def declare(self, name: str, request: ScheduleRequest) -> None:
+        """A schedule of the program itself: put in when the program begins to serve or to work."""
+        self.check(name, request)
+        self._declared[name] = request
+
+    def check(self, name: str, request: ScheduleRequest) -> None:
+        """BadInputError unless it can be declared."""
+        if check_name("name", name) in self._declared:
+            raise BadInputError("name", f"{name!r} is taken by another schedule: names must be unique")
+        _timing(request)
+
+    def register(self, store: Store) -> None:
+        """Put in what the program declares; what is there already keeps its ticks."""
+        for name, request in self._declared.items():
+            self._put(store, name, request)
+
+    async def put(self, name: str, request: ScheduleRequest) -> ScheduleInfo:
+        """Make or change a schedule; BadInputError naming the field."""
+        if not isinstance(request, ScheduleRequest):
+            raise BadInputError("request", f"must be a ScheduleRequest, got {request!r}")
+        checked: ScheduleRequest = convert(_given(request), ScheduleRequest)
+        check_name("name", name)
+        # Why in a thread: that an expression never fires may take seconds to find.
+        await asyncio.to_thread(_timing, checked)
+        return info_of(await self._call(self._put, name, checked))
+
+    async def all(self) -> list[ScheduleInfo]:
+        """All schedules, by name."""
+        found: list[ScheduleInfo] = await self._call(
+            lambda store: [info_of(entry) for entry in store.schedules().entries]
+        )
+        return found
+
+    async def get(self, name: str) -> ScheduleInfo:
+        """One schedule; ScheduleNotFoundError."""
+        return info_of(await self._call(_entry, name))
+
+    async def drop(self, name: str) -> None:
+        """Forget a schedule; ScheduleNotFoundError. Jobs that it has put in stay."""
+        check_text("name", name)
+        if not await self._call(lambda store: store.drop_schedule(name)):
+            raise ScheduleNotFoundError(name)
+
+    async def pause(self, name: str) -> ScheduleInfo:
+        """Let no tick of a schedule fire, until it is resumed; ScheduleNotFoundError. A run by hand is none."""
+        return info_of(await self._call(_pause, name))
+
+    async def resume(self, name: str) -> ScheduleInfo:
+        """Undo a pause: it goes on with the next tick from now; what passed meanwhile was not missed."""
+        return info_of(await self._call(_resume, name))
+
+    async def run(self, name: str, bounds: Bounds | None = None) -> Receipt:
+        """Put its job in now, beside its ticks."""
+        entry = await self._call(_entry, name)
+        request = JobRequest(type=entry.type, payload=json.decode(entry.payload), queue=entry.queue)
+        return unwrap(await self._pipe.insert([self._pipe.prepare(request)], bounds))[0]
+
+    def tick(self, store: Store) -> float | None:
+        """Put in the jobs of all ticks that are due; in how many seconds the next one is."""
+        found = store.schedules()
+        next_at = [
+            upcoming
+            for entry in found.entries
+            if not entry.is_paused and (upcoming := self._upcoming(store, entry, found.now)) is not None
+        ]
+        return max(min(next_at) - found.now, 0.0) if next_at else None
+
+    def _upcoming(self, store: Store, entry: ScheduleEntry, now: float) -> float | None:
+        """Its next tick, after the one that is due, if one is; None for one that stays due, to be tried again."""
+        if entry.next_at > now:
+            return entry.next_at
+        try:
+            next_at = following(entry, now)
+            return next_at if self._fire(store, entry, next_at, now) else None
+        except StoreError:
+            raise
+        except Exception as error:  # Why: what somebody else put into the store must not stop the others
+            if entry.name not in self._is_broken:
+                self._is_broken.add(entry.name)
+                logger.error("schedule %s cannot be kept: %s", entry.name, error)
+            return None
+
+    def _fire(self, store: Store, entry: ScheduleEntry, next_at: float, now: float) -> bool:
+        """False if there was no room for the job."""
+        job = None if is_missed(entry, now) else self._job(entry)
+        reach("tick-before")
+        answer = store.fire_tick(entry.name, entry.next_at, next_at, job, capacity=self._pipe.capacity)
+        if isinstance(answer, QueueFullError):
+            return False
+        if isinstance(answer, JobpipeError):
+            logger.error("the tick of schedule %s is left out: %s", entry.name, answer)
+            store.fire_tick(entry.name, entry.next_at, next_at, None)
+        elif answer is not None:
+            reach("tick-after")
+            self._pipe.hint()
+        return True
+
+    def _job(self, entry: ScheduleEntry) -> NewJob | None:
+        """The job of its next tick; None, and a line in the log, if the type would not take it any more."""
+        try:
+            return self._pipe.prepare(
+                JobRequest(
+                    id=tick_id(entry.name, entry.next_at),
+                    type=entry.type,
+                    queue=entry.queue,
+                    payload=json.decode(entry.payload),
+                )
+            )
+        except BadInputError as error:
+            logger.error("schedule %s puts no job in: %s", entry.name, error)
+            return None
+
+    def _put(self, store: Store, name: str, request: ScheduleRequest) -> ScheduleEntry:
+        timing = _timing(request)
+        job = self._pipe.prepare(JobRequest(type=request.type, queue=request.queue, payload=request.payload))
+        entry = ScheduleEntry(
+            name=name,
+            type=job.type,
+            queue=job.queue,
+            payload=job.payload,
+            every=timing.every,
+            cron=timing.cron,
+            tz=timing.tz,
+            missed=request.missed,
+            is_paused=request.paused is True,
+        )
+        made = store.put_schedule(placed(entry, store.schedules().now))
+        return _resume(store, name) if made.is_paused and request.paused is False else made
+
+    async def _call(self, verb: Callable[..., Any], *args: Any) -> Any:
+        return await self._pipe.courier.call(verb, self._pipe.store, *args)
+
+
+def _timing(request: ScheduleRequest) -> Timing:
+    every = None if request.every is UNSET else request.every
+    cron = None if request.cron is UNSET else request.cron
+    tz = None if request.tz is UNSET else request.tz
+    return Timing(every=every, cron=cron, tz="UTC" if cron is not None and tz is None else tz)
+
+
+def _given(request: ScheduleRequest) -> dict[str, Any]:
+    fields = {name: getattr(request, name) for name in request.__struct_fields__}
+    return {name: value for name, value in fields.items() if value is not UNSET}
+
+
+def _entry(store: Store, name: str) -> ScheduleEntry:
+    return _named(store.schedules(), name)
+
+
+def _named(found: Schedules, name: str) -> ScheduleEntry:
+    for entry in found.entries:
+        if entry.name == name:
+            return entry
+    raise ScheduleNotFoundError(name)
+
+
+def _pause(store: Store, name: str) -> ScheduleEntry:
+    store.pause_schedule(check_text("name", name))
+    return _entry(store, name)
+
+
+def _resume(store: Store, name: str) -> ScheduleEntry:
+    """Again, if others have changed its ticks between the look and the step."""
+    while True:
+        found = store.schedules()
+        entry = _named(found, name)
+        if not entry.is_paused:
+            return entry
+        store.resume_schedule(name, entry.next_at, next_from(entry, found.now))
+
+
+def _next_at(entry: ScheduleEntry) -> list[datetime]:
+    try:
+        return preview(entry)
+    except BadInputError:  # Why: one that only others can read must be seen all the same, and can be dropped
+        return [instant(entry.next_at)]
+
+
+def info_of(entry: ScheduleEntry) -> ScheduleInfo:
+    """The entry as it is shown."""
+    return ScheduleInfo(
+        name=entry.name,
+        type=entry.type,
+        queue=entry.queue,
+        payload=json.decode(entry.payload),
+        every=entry.every,
+        cron=entry.cron,
+        tz=entry.tz,
+        missed=entry.missed,
+        next_at=[] if entry.is_paused else _next_at(entry),
+        last_at=None if entry.last_at is None else instant(entry.last_at),
+        last_job=entry.last_job,
+        paused=entry.is_paused,
+    )

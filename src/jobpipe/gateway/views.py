@@ -1,0 +1,102 @@
+"""What one gets to see of jobs and queues as a whole, and how one says which jobs are meant."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from msgspec import Struct
+
+from ..errors import BadInputError
+from ..model.counts import Counts, Filter, WorkerInfo
+from ..model.ids import check_name
+from ..model.job import FINISHED, Job, JobStatus, instant
+from ..model.request import convert
+
+
+class JobPage(Struct, frozen=True):
+    """Jobs, newest first, without payload, result and history."""
+
+    jobs: list[Job]
+    next_cursor: str | None
+
+
+class QueueInfo(Struct, frozen=True, kw_only=True):
+    """A queue, and how many unfinished jobs it has."""
+
+    name: str
+    paused: bool
+    scheduled: int = 0
+    queued: int = 0
+    running: int = 0
+
+
+class Stats(Struct, frozen=True, kw_only=True):
+    """How many jobs there are with each status, and how many a second came to have it of late."""
+
+    scheduled: int
+    queued: int
+    running: int
+    done: int
+    failed: int
+    cancelled: int
+    per_second: dict[str, float]
+
+
+class Worker(Struct, frozen=True, kw_only=True):
+    """A process that runs jobs, which ones, and when it was last heard of."""
+
+    name: str
+    types: tuple[str, ...]
+    slots: int
+    running: tuple[str, ...]
+    started_at: datetime
+    seen_at: datetime
+
+
+def worker_of(info: WorkerInfo) -> Worker:
+    """The worker as it is shown."""
+    return Worker(
+        name=info.name,
+        types=info.types,
+        slots=info.slots,
+        running=info.running,
+        started_at=instant(info.started_at),
+        seen_at=instant(info.seen_at),
+    )
+
+
+def filter_of(
+    *, status: JobStatus | str | None = None, type: str | None = None, queue: str | None = None
+) -> Filter:
+    """What a caller gave as a filter, checked."""
+    return Filter(
+        status=None if status is None else convert({"status": status}, _StatusOnly).status,
+        type=None if type is None else check_name("type", type),
+        queue=None if queue is None else check_name("queue", queue),
+    )
+
+
+class _StatusOnly(Struct):
+    status: JobStatus
+
+
+def read_cursor(cursor: str | None) -> int | None:
+    """What a caller gave as the cursor of a page, checked."""
+    if cursor is None:
+        return None
+    if not (isinstance(cursor, str) and cursor.isascii() and cursor.isdigit() and len(cursor) <= 18):
+        raise BadInputError("cursor", "must be the next_cursor of a page")
+    return int(cursor)
+
+
+def queues_of(counts: Counts) -> list[QueueInfo]:
+    """The queues in the counts, by name."""
+    found: dict[str, dict[str, int]] = {name: {} for name in counts.paused}
+    for tally in counts.tallies:
+        numbers = found.setdefault(tally.queue, {})
+        if tally.status not in FINISHED:
+            numbers[tally.status] = numbers.get(tally.status, 0) + tally.count
+    return [
+        QueueInfo(name=name, paused=name in counts.paused, **numbers)
+        for name, numbers in sorted(found.items())
+    ]

@@ -1,0 +1,1 @@
+"""Job types: handlers with their options, and those that are built in."""

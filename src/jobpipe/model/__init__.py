@@ -1,0 +1,1 @@
+"""The values of the service and its rules, without I/O."""

@@ -1,0 +1,105 @@
+"""Lease: the right to run a job; what a claim brings, and what comes of a run."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from .job import TRANSITIONS, WAITING, JobError, JobStatus, Move, Progress
+
+
+class Lease(Struct, frozen=True, gc=False):
+    """The right to run a job and to say what came of it; the token is new for every claim."""
+
+    id: str
+    attempt: int
+    worker: str
+    token: str
+
+
+class Claim(Struct, frozen=True, kw_only=True, gc=False):
+    """A job that was claimed, with all that running it takes."""
+
+    lease: Lease
+    type: str
+    queue: str
+    payload: bytes
+    attempts: int
+    """Runs begun, the one that it is claimed for included."""
+    max_retries: int
+    priority: int
+    deadline: float | None
+    run_at: float
+    """Since when it could have been claimed."""
+    created_at: float
+    started_at: float
+    """When it was claimed, or may start if that is later."""
+    starts_in: float = 0.0
+    """So many seconds after the claim it may start, and not before: its type has a rate."""
+    key: str | None = None
+    has_begun: bool = True
+    """Did it begin with the claim? Otherwise it was claimed ahead, and is queued until it begins."""
+    problem: str | None = None
+    """What is wrong with its stored values, which no call let in: it must not be run, but settled as failed."""
+
+    @property
+    def id(self) -> str:
+        return self.lease.id
+
+
+class Haul(Struct, frozen=True):
+    """What a claim brought."""
+
+    claims: list[Claim]
+    due_in: float | None
+    """Seconds until it is worth to ask again: the next scheduled job comes due, or a rate lets the next one start;
+    None if nothing is in sight."""
+    has_more: bool = False
+    """May there be more that could be claimed now? True wherever the claim ended before it had seen all."""
+
+
+class LeaseState(StrEnum):
+    """What an extension found."""
+
+    HELD = "held"
+    CANCELLING = "cancelling"
+    """Held, but somebody wants the job cancelled."""
+    LOST = "lost"
+
+
+class Outcome(Struct, frozen=True, kw_only=True, gc=False):
+    """What a run came to: one of the moves SUCCEED, FAIL, RETRY, SNOOZE and CANCEL."""
+
+    move: Move
+    result: bytes | None = None
+    """JSON; of SUCCEED only."""
+    error: JobError | None = None
+    delay: float = 0.0
+    """Seconds until the next run; of RETRY and SNOOZE only."""
+    progress: Progress | None = None
+    """The last that the run reported, if it was not noted before."""
+    cools: float = 0.0
+    """For so many seconds no job of the type is to start."""
+
+    @property
+    def waits_again(self) -> bool:
+        """Is the job to run once more?"""
+        return TRANSITIONS[JobStatus.RUNNING][self.move] in WAITING
+
+
+class Settlement(Struct, frozen=True, gc=False):
+    """The outcome of the run that has the lease."""
+
+    lease: Lease
+    outcome: Outcome
+    started_at: float = 0.0
+    """When the run began, for a job that was claimed ahead and whose begin was not stored; 0 for now."""
+
+
+class Rescued(Struct, frozen=True):
+    """A job whose worker was lost, and what it is now: queued, failed, or cancelled if somebody had asked for it."""
+
+    id: str
+    worker: str
+    status: JobStatus

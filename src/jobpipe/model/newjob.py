@@ -1,0 +1,65 @@
+"""NewJob: a job to be stored, and what the store answers. Values that there are many of have gc=False: nothing in them leads back."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from ..errors import JobConflictError, QueueFullError, TooManyNamesError
+from .job import Attempt, JobError, JobStatus, Progress
+
+
+class NewJob(Struct, frozen=True, kw_only=True, gc=False):
+    """A job to be inserted, checked and with its defaults filled in."""
+
+    id: str
+    type: str
+    queue: str
+    payload: bytes
+    """JSON."""
+    max_retries: int
+    priority: int
+    delay: float
+    """Seconds from now, by the store's clock; not used where there is a run_at."""
+    run_at: float | None
+    """Seconds since the epoch."""
+    deadline: float | None
+    fingerprint: str
+    """Of everything that was sent: two jobs with one id and one fingerprint are the same job."""
+    key: str | None = None
+    """For the limits of its type that hold for each key by itself; None where it is not known (yet)."""
+    former: tuple[str, ...] = ()
+    """The fingerprints that it had under former defaults: a stored job with one of these is the same job, too."""
+
+    def is_same(self, fingerprint: str) -> bool:
+        """Is the stored job of its id, with that fingerprint, this very job?"""
+        return fingerprint == self.fingerprint or fingerprint in self.former
+
+
+class Receipt(Struct, frozen=True, gc=False):
+    """What became of a new job: inserted, or the same was there already."""
+
+    id: str
+    status: JobStatus
+    is_new: bool
+
+
+Refusal = JobConflictError | QueueFullError | TooManyNamesError
+"""Why a batch was not inserted."""
+Answer = list[Receipt] | Refusal
+
+
+class Parcel(Struct, frozen=True, kw_only=True):
+    """A job that waits, with all that is to be kept of it when it moves to another store."""
+
+    number: int
+    """Its place in the order of insertion, in the store that it comes from."""
+    job: NewJob
+    """With the run_at that it has now."""
+    attempts: int
+    runs: int
+    """Runs ever begun: the numbers in the history go on from it."""
+    created_at: float
+    started_at: float | None
+    error: JobError | None
+    progress: Progress | None
+    history: tuple[Attempt, ...]

@@ -1,0 +1,114 @@
+"""From what a handler raised to what becomes of its job: one table, looked up by the kind of error."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from types import TracebackType
+
+from rate_envelope_queue import RateLimited
+
+from ..errors import Cancel, Retry, Snooze
+from .backoff import Backoff
+from .job import JobError, Move
+from .lease import Claim, Outcome
+from .request import LONGEST_DELAY
+from .text import clean
+
+_LONGEST_MESSAGE = 2_000
+_LONGEST_TRACEBACK = 8_000
+
+
+class Hopeless(Exception):
+    """The run cannot succeed, however often it is tried."""
+
+
+class BrokenJob(Exception):
+    """The store holds values of the job that no call lets in."""
+
+
+class Carried(Exception):
+    """Carries a signal of the library past its queue, which would act on it."""
+
+    def __init__(self, signal: Exception) -> None:
+        super().__init__(str(signal))
+        self.signal = signal
+
+
+def outcome_of(error: BaseException, claim: Claim, backoff: Backoff) -> Outcome:
+    """What follows a run that raised."""
+    if isinstance(error, Carried):
+        error = error.signal
+    for kind, decide in _DECISIONS:
+        if isinstance(error, kind):
+            return decide(error, claim, backoff)
+    return _failed(error, claim, backoff, None)
+
+
+def _retry(error: Retry, claim: Claim, backoff: Backoff) -> Outcome:
+    return _failed(error, claim, backoff, error.after)
+
+
+def _snooze(error: Snooze, claim: Claim, backoff: Backoff) -> Outcome:
+    return Outcome(move=Move.SNOOZE, delay=min(error.seconds, LONGEST_DELAY))
+
+
+def _rate_limited(error: RateLimited, claim: Claim, backoff: Backoff) -> Outcome:
+    delay = min(error.retry_after, LONGEST_DELAY)
+    return Outcome(move=Move.SNOOZE, delay=delay, cools=delay)
+
+
+def _cancel(error: Cancel, claim: Claim, backoff: Backoff) -> Outcome:
+    return Outcome(
+        move=Move.CANCEL, error=JobError(type="Cancel", message=clean(error.reason, _LONGEST_MESSAGE))
+    )
+
+
+def _hopeless(error: Hopeless, claim: Claim, backoff: Backoff) -> Outcome:
+    return Outcome(move=Move.FAIL, error=error_of(error.__cause__ or error))
+
+
+def _failed(error: BaseException, claim: Claim, backoff: Backoff, after: float | None) -> Outcome:
+    """A retry if one is left, after the back-off unless the handler chose a time."""
+    if claim.attempts > claim.max_retries:
+        return Outcome(move=Move.FAIL, error=error_of(error))
+    delay = backoff.delay(claim.attempts) if after is None else after
+    return Outcome(move=Move.RETRY, error=error_of(error), delay=min(delay, LONGEST_DELAY))
+
+
+_DECISIONS: tuple[tuple[type[BaseException], Callable[..., Outcome]], ...] = (
+    (Retry, _retry),
+    (Snooze, _snooze),
+    (Cancel, _cancel),
+    (RateLimited, _rate_limited),
+    (Hopeless, _hopeless),
+)
+
+
+def error_of(error: BaseException) -> JobError:
+    """The error as it is kept: whatever it is, it can be told."""
+    try:
+        message = str(error)
+    except BaseException as broken:
+        message = f"(its message cannot be had: {type(broken).__name__})"
+    try:
+        trace = "".join(traceback.format_exception(type(error), error, _of_handler(error.__traceback__)))
+    except Exception:
+        trace = None
+    return JobError(
+        type=clean(type(error).__name__, 200),
+        message=clean(message, _LONGEST_MESSAGE),
+        # Why the end of it: that is where it happened.
+        traceback=None if trace is None else clean(trace[-_LONGEST_TRACEBACK:], _LONGEST_TRACEBACK),
+    )
+
+
+_OURS = ("rate_envelope_queue.", "jobpipe.worker.runner", "concurrent.futures.", "asyncio.")
+
+
+def _of_handler(frames: TracebackType | None) -> TracebackType | None:
+    """The traceback from the handler on: how it came to be called is no news to its author."""
+    first = frames
+    while first is not None and first.tb_frame.f_globals.get("__name__", "").startswith(_OURS):
+        first = first.tb_next
+    return frames if first is None else first

@@ -1,0 +1,1 @@
+"""What runs jobs in a process."""

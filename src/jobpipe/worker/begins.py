@@ -1,0 +1,100 @@
+"""Begins: jobs that were claimed ahead, whose handlers run, and whose begin is not stored yet.
+
+Most end within milliseconds, and are settled in one step with their begin. Of those that take longer the store is told
+soon, so that others see them run: by a timer on the event loop, and by the heartbeat, since a handler may block the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+
+from ..errors import StoreError
+from ..model.lease import Lease, LeaseState
+from .held import Run
+
+logger = logging.getLogger("jobpipe")
+
+_TOLD_AFTER = 0.005
+"""Seconds after which the store is told."""
+_AWAY_PAUSE = 1.0
+
+Told = tuple[list[Lease], list[float]]
+"""The leases of jobs that have begun, and when each did, by the clock of the store."""
+
+
+class Begins:
+    """Those of one runner. Handlers in threads and the heartbeat use it, too."""
+
+    def __init__(
+        self, now: Callable[[], float], tell: Callable[[list[Lease], list[float]], Awaitable[object]]
+    ) -> None:
+        self._now = now
+        self._tell = tell  # has it stored, and calls `stored`
+        self._begun: set[Run] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_stopped = False
+        self._telling: asyncio.Task[None] | None = None
+
+    def add(self, run: Run) -> None:
+        """Its handler is about to be called."""
+        self._begun.add(run)
+
+    def discard(self, run: Run) -> None:
+        """It has ended, or was given back."""
+        self._begun.discard(run)
+
+    def due(self, after: float = _TOLD_AFTER) -> Told:
+        """Those that began so many seconds ago, or before."""
+        now = self._now()
+        # Why a list at once: others add and discard in their threads.
+        runs = [run for run in list(self._begun) if now - run.began_at >= after]
+        return [run.claim.lease for run in runs], [run.started_at for run in runs]
+
+    def stored(self, states: Mapping[Lease, LeaseState]) -> None:
+        """The store was told of them, and has answered."""
+        for run in list(self._begun):
+            if run.claim.lease in states:
+                self._begun.discard(run)
+                run.is_begin_stored = True
+
+    # On the event loop
+
+    def watch(self, is_needed: Callable[[], bool], after: float = _TOLD_AFTER) -> None:
+        """Tell the store again and again, as long as it is needed."""
+        if not self._is_stopped and self._timer is None and (self._telling is None or self._telling.done()):
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(after, self._look, is_needed)
+
+    async def stop(self) -> None:
+        """Tell no more."""
+        self._is_stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._telling is not None:
+            await self._telling
+
+    def _look(self, is_needed: Callable[[], bool]) -> None:
+        self._timer = None
+        told = self.due()
+        if told[0]:
+            self._telling = asyncio.get_running_loop().create_task(
+                self._tell_all(told, is_needed), name="jobpipe-begins"
+            )
+        elif is_needed():
+            self.watch(is_needed)
+
+    async def _tell_all(self, told: Told, is_needed: Callable[[], bool]) -> None:
+        pause = _TOLD_AFTER
+        try:
+            await self._tell(*told)
+        except StoreError as error:
+            logger.debug("%d jobs have begun, which cannot be stored for now: %s", len(told[0]), error)
+            pause = _AWAY_PAUSE
+        except Exception:
+            logger.exception("that jobs have begun could not be stored; trying again")
+            pause = _AWAY_PAUSE
+        self._telling = None
+        if is_needed():
+            self.watch(is_needed, pause)

@@ -1,0 +1,146 @@
+"""Performer: runs each job that is held as an envelope, and says what it came to."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from msgspec.structs import replace
+
+from rate_envelope_queue import Context, Decision, Envelope, RateLimited, StopEnvelope, StopType, drop
+
+from ..errors import BadInputError
+from ..jobtypes.current import CurrentJob, reset_current, set_current
+from ..model import json
+from ..model.job import Move, Progress
+from ..model.lease import Claim, Outcome
+from ..model.outcome import Carried, Hopeless, outcome_of
+from .held import Run
+
+logger = logging.getLogger("jobpipe")
+
+MOST_RESULT = 1_048_576
+"""Bytes of a result as JSON."""
+_SIGNALS = (RateLimited, StopEnvelope, StopType)
+"""What the envelope's queue would take for itself."""
+
+
+class Performer:
+    """Makes the envelopes of one runner. What it is given is called on the loop, or in the thread of a plain function."""
+
+    def __init__(
+        self,
+        *,
+        begin: Callable[[Run], bool],
+        report: Callable[[Run, Progress], None],
+        end: Callable[[Run, Outcome], object],
+    ) -> None:
+        self._begin = begin  # may it begin?
+        self._report = report
+        self._end = end
+
+    def envelope(self, run: Run) -> Envelope[Run]:
+        """The envelope that runs it."""
+        claim = run.claim
+        if run.job_type.is_async and claim.deadline is None:
+            # Why apart: without hooks an envelope is made and run in half the time, and most jobs are like this.
+            return Envelope(
+                self._run_to_end, id=claim.id, type=claim.type, payload=run, priority=run.priority
+            )
+        return Envelope(
+            self._run_coroutine if run.job_type.is_async else self._run_function,
+            id=claim.id,
+            type=claim.type,
+            payload=run,
+            priority=run.priority,
+            deadline=claim.deadline or 0,
+            success_hook=self._succeeded,
+            failure_hook=self._failed,
+        )
+
+    async def _run_to_end(self, context: Context, envelope: Envelope[Run]) -> None:
+        try:
+            await self._run_coroutine(context, envelope)
+        except asyncio.CancelledError as error:
+            self._failed(context, envelope, error)
+            raise  # the envelope's queue has to know
+        except BaseException as error:
+            self._failed(context, envelope, error)
+        else:
+            self._succeeded(context, envelope)
+
+    async def _run_coroutine(self, context: Context, envelope: Envelope[Run]) -> None:
+        run = envelope.payload
+        if self._begin(run):
+            token = set_current(self._current(run, context))
+            try:
+                run.result = _result(await run.job_type.run(self._argument(run)))
+            except _SIGNALS as signal:
+                raise Carried(signal) from None
+            finally:
+                reset_current(token)
+
+    def _run_function(self, context: Context, envelope: Envelope[Run]) -> None:
+        run = envelope.payload
+        if self._begin(run):
+            # Why never reset: each call in a thread has a context of its own.
+            set_current(self._current(run, context))
+            try:
+                run.result = _result(run.job_type.run(self._argument(run)))
+            except _SIGNALS as signal:
+                raise Carried(signal) from None
+
+    def _current(self, run: Run, context: Context) -> CurrentJob:
+        return CurrentJob(run.claim, context, partial(self._report, run))
+
+    def _argument(self, run: Run) -> Any:
+        try:
+            return run.job_type.decode(run.claim.payload)
+        except BadInputError as error:
+            raise Hopeless from error
+
+    def _succeeded(self, context: Context, envelope: Envelope[Run]) -> None:
+        run = envelope.payload
+        self._end(run, Outcome(move=Move.SUCCEED, result=run.result, progress=run.progress))
+
+    def _failed(self, context: Context, envelope: Envelope[Run], error: BaseException) -> Decision:
+        run = envelope.payload
+        if run.is_gone:
+            return drop()
+        if run.is_cancelling:
+            outcome = Outcome(move=Move.CANCEL, progress=run.progress)
+        else:
+            outcome = replace(outcome_of(error, run.claim, run.job_type.backoff), progress=run.progress)
+            _log(run.claim, outcome)
+        self._end(run, outcome)
+        return drop()
+
+
+def _result(value: Any) -> bytes:
+    """What a handler returned, as JSON; BadInputError for what is none, or is too much."""
+    raw = json.encode(value, "result")
+    if len(raw) > MOST_RESULT:
+        raise BadInputError(
+            "result", f"takes {len(raw):,} bytes as JSON, {MOST_RESULT:,} are allowed: store it elsewhere"
+        )
+    return raw
+
+
+def _log(claim: Claim, outcome: Outcome) -> None:
+    """One line for a run that did not succeed; the traceback is in the job's history."""
+    what = "" if outcome.error is None else f": {outcome.error.type}: {outcome.error.message}"
+    if outcome.move is Move.FAIL:
+        logger.warning("job %s (%s) failed at attempt %d%s", claim.id, claim.type, claim.attempts, what)
+    elif outcome.move is Move.CANCEL:
+        logger.info("job %s (%s) cancelled itself%s", claim.id, claim.type, what)
+    else:
+        logger.info(
+            "job %s (%s) runs again in %s s%s",
+            claim.id,
+            claim.type,
+            f"{outcome.delay:,.3f}".rstrip("0").rstrip("."),
+            what,
+        )

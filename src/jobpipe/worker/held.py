@@ -1,0 +1,59 @@
+"""Run: a job that this process holds, from the claim until it is settled or given back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rate_envelope_queue import Envelope
+
+from ..model.job import Progress
+from ..model.lease import Claim
+
+if TYPE_CHECKING:
+    from ..jobtypes.jobtype import JobType
+
+_FIRST = 10_000
+"""More than any two priorities of jobs differ."""
+
+
+class Run:
+    """What is known of it here. Who changes one of the flags has the lock of the runner."""
+
+    __slots__ = (
+        *("began_at", "claim", "envelope", "is_cancelling", "is_ended", "is_gone", "job_type", "progress"),
+        *("held_until", "is_begin_stored", "key", "result", "taken_at"),
+    )
+
+    envelope: Envelope[Run]
+
+    def __init__(self, claim: Claim, job_type: JobType[..., Any], now: float, held_until: float) -> None:
+        self.claim = claim
+        self.job_type = job_type
+        self.key: str | None = None  # found here, since who put the job in did not know its type
+        self.taken_at = now + claim.starts_in
+        self.held_until = held_until  # at least, by the runner's clock
+        self.began_at = 0.0  # 0 until it begins
+        self.is_begin_stored = claim.has_begun
+        self.is_ended = False
+        self.is_cancelling = False  # somebody wants it cancelled, and it was told
+        self.is_gone = False  # given back, or lost: whatever comes of it is not recorded
+        self.progress: Progress | None = None
+        self.result: bytes | None = None
+
+    @property
+    def started_at(self) -> float:
+        """When it began, by the clock of the store. Why not to the letter with a limit: it has its place in a rate."""
+        late = 0.0 if self.job_type.limit is not None else self.began_at - self.taken_at
+        return self.claim.started_at + late
+
+    @property
+    def lacks_key(self) -> bool:
+        """Is it to be given back with its key, so that the limits of its type hold for it?"""
+        limit = self.job_type.limit
+        return limit is not None and limit.is_keyed and self.claim.key is None
+
+    @property
+    def priority(self) -> int:
+        """Among the jobs that wait here: first those that others see running, then those whose time to start has come."""
+        ranks = 2 * self.claim.has_begun + (self.job_type.limit is not None)
+        return self.claim.priority + ranks * _FIRST

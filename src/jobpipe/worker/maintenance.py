@@ -1,0 +1,159 @@
+"""Chores: what keeps leases alive and tidies up after other processes, again and again, each in its time.
+
+They know no thread and no clock: who does them says what time it is, and is told when to come again.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING
+
+from ..errors import StoreError
+from ..failpoints import reach
+
+if TYPE_CHECKING:
+    from ..app import Jobpipe
+    from ..stores.base import Store
+    from .runner import Runner
+
+logger = logging.getLogger("jobpipe")
+
+_HEARTBEATS = 3
+"""Heartbeats in the time of a lease."""
+_LONGEST_PAUSE = 1.0
+"""Seconds: so long it may take until a running job learns that another process wants it cancelled."""
+_LONGEST_UNTOLD = 0.05
+"""Seconds: a job that began before is to be seen running."""
+_PRUNE_EVERY = 60.0
+_TELLING = "telling that it lives"
+_AGAIN = 2.0
+"""Seconds after which what failed is tried again, at the latest."""
+_KNOWN_FOR = 3.0
+"""A worker counts as alive for so many times the pause between its signs of life."""
+
+
+@dataclass(slots=True)
+class _Chore:
+    """Something to be done again and again."""
+
+    what: str
+    every: float
+    do: Callable[[], float | None]
+    """Returns in how many seconds to do it again, if that is sooner."""
+    due_at: float = -inf
+
+
+class Chores:
+    """Those of one process, for its runner, if there is one, and for the store."""
+
+    def __init__(self, pipe: Jobpipe, runner: Runner | None, store: Store) -> None:
+        self._pipe = pipe
+        self._runner = runner
+        self._store = store
+        self._failing = set[str]()  # what could not be done the last time
+        lease = pipe.settings.lease
+        self._beat_every = min(lease / _HEARTBEATS, 5.0)
+        self._chores = [
+            _Chore("keeping leases", min(lease / _HEARTBEATS, _LONGEST_PAUSE), self._extend),
+            _Chore("looking for lost jobs", _rescue_every(lease), self._rescue),
+            _Chore(_TELLING, self._beat_every, self._beat),
+            _Chore("counting jobs", 1.0, self._look),
+            _Chore("looking at schedules", 1.0, self._tick),
+            _Chore("deleting old jobs", _PRUNE_EVERY, self._prune),
+        ]
+
+    def greet(self) -> None:
+        """Have the worker known."""
+        self._attempt(_TELLING, self._beat)
+
+    def leave(self) -> None:
+        """Have the worker forgotten."""
+        if self._runner is not None:
+            info = self._runner.info()
+            self._attempt(_TELLING, lambda: self._store.beat(info, 0))
+
+    def do(self, now: float) -> float:
+        """Do what is due; when to come again."""
+        for chore in self._chores:
+            if chore.due_at <= now:
+                sooner = self._attempt(chore.what, chore.do)
+                chore.due_at = now + (chore.every if sooner is None else min(sooner, chore.every))
+        self._attempt("noting progress", self._note_progress)
+        return min(chore.due_at for chore in self._chores)
+
+    def _attempt(self, what: str, do: Callable[[], float | None]) -> float | None:
+        """Do it; whatever is wrong, go on with the next. One line when something fails, one when all goes on."""
+        try:
+            sooner = do()
+        except StoreError as error:
+            if not self._failing:
+                logger.warning("the keeper of leases has to wait with %s: %s", what, error)
+            self._failing.add(what)
+            return _AGAIN
+        except Exception:
+            logger.exception("the keeper of leases met an error")
+        else:
+            if what in self._failing:
+                self._failing.discard(what)
+                if not self._failing:
+                    logger.info("the keeper of leases goes on: the store does all again")
+            return sooner
+        return None
+
+    def _extend(self) -> None:
+        leases = self._runner.leases() if self._runner is not None else []
+        if leases and self._runner is not None:
+            asked_at = self._runner.now()
+            states = self._store.extend(leases, self._pipe.settings.lease)
+            self._runner.kept(dict(zip(leases, states, strict=True)), asked_at)
+        self._tell_begins(after=_LONGEST_UNTOLD)  # Why last: nothing may hold up the leases
+
+    def _tell_begins(self, after: float) -> None:
+        """Why here, too: a handler may block the event loop, and is to be seen running all the same."""
+        leases, started_at = self._runner.begins(after) if self._runner is not None else ([], [])
+        if leases and self._runner is not None:
+            self._runner.begun(dict(zip(leases, self._store.begin(leases, started_at), strict=True)))
+
+    def _note_progress(self) -> None:
+        reports = self._runner.take_progress() if self._runner is not None else []
+        if reports:
+            self._tell_begins(after=0.0)
+            self._store.progress(reports)
+
+    def _rescue(self) -> float | None:
+        reach("rescue-before")
+        rescued = self._store.rescue()
+        if rescued:
+            reach("rescue-after")
+        for job in rescued:
+            logger.warning("job %s was lost by its worker %s: it is %s now", job.id, job.worker, job.status)
+        # Why not all at once: meanwhile this thread would keep no leases.
+        return 0.0 if rescued else None
+
+    def _beat(self) -> None:
+        if self._runner is not None:
+            self._store.beat(self._runner.info(), self._beat_every * _KNOWN_FOR)
+
+    def _look(self) -> None:
+        counts = self._store.counts()
+        self._pipe.pace.note(counts)
+        if self._pipe.service is not None:
+            tallies = counts.tallies
+            self._pipe.service.meters.forget_others(
+                {each.queue for each in tallies}, {each.type for each in tallies}
+            )
+
+    def _tick(self) -> float | None:
+        return self._pipe.schedules.tick(self._store)
+
+    def _prune(self) -> float | None:
+        return 0.0 if self._store.prune(self._pipe.settings.keep) else None
+
+
+def _rescue_every(lease: float) -> float:
+    """Why not all at the same time: one of them is enough."""
+    return min(max(lease / 4, 0.1), 5.0) * random.uniform(0.8, 1.0)  # noqa: S311
