@@ -277,18 +277,18 @@ def test_service_reference_names_everything_public() -> None:
 
 _INTERNAL = {
     *(
-        "courier",
+        "async_store",
+        "gateway",
+        "make_service",
+        "probe",
+        "signals",
+        "throughput",
         "feed",
         "insert",
-        "pace",
         "prepare",
         "prepare_many",
-        "hint",
-        "on_cancel",
-        "on_hint",
-        "on_pause",
     ),  # of a pipe
-    *("encode", "decode", "run", "backoff", "defaults", "is_async"),  # of a job type
+    *("encode", "decode", "run", "backoff", "defaults", "is_async", "is_on"),  # of a job type
     *("declare", "register", "tick"),  # of a timetable
 }
 """What the service itself uses of them."""

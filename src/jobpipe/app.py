@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import cached_property
@@ -18,11 +18,12 @@ from msgspec import UNSET
 
 from .errors import BadInputError, JobConflictError, JobNotFoundError, WrongStatusError
 from .gateway import explain as explaining
-from .gateway.async_store import Courier, unwrap
+from .gateway.async_store import AsyncStore, unwrap
 from .gateway.feed import Feed
-from .gateway.lazy_store import Access
+from .gateway.lazy_store import Gateway, LazyStore
 from .gateway.limits import LimitInfo, look_at_limits
-from .gateway.throughput import Pace
+from .gateway.signals import Signals
+from .gateway.throughput import Throughput
 from .gateway.timetable import ScheduleRequest, Timetable
 from .gateway.views import JobPage, QueueInfo, Stats, filter_of, queues_of, read_cursor
 from .jobtypes import builtin
@@ -71,17 +72,18 @@ class Jobpipe:
         url = store if isinstance(store, str) else getattr(store, "url", None)
         self._defaults = settings if url is None else {**settings, "store": url}
         self._flags: Mapping[str, Any] = {}
-        self._access = Access(given, lambda: self.settings, lambda: self.capacity, self.hint)
-        self._on_hint: list[Callable[[], object]] = []
-        self._on_cancel: list[Callable[[Sequence[str]], object]] = []
-        self._on_pause: list[Callable[[str], object]] = []
+        self.signals = Signals()
+        """What its own workers are told at once."""
+        self._lazy_store = LazyStore(
+            given, lambda: self.settings, lambda: self.capacity, self.signals.notify_work
+        )
         self._types: dict[str, JobType[..., Any]] = {}
-        self.pace = Pace()
+        self.throughput = Throughput()
         self.service: Service | None = None
         """What runs jobs in this process, or has run them last."""
-        self.schedules = Timetable(self)
+        self.schedules = Timetable(self._lazy_store, self.prepare, lambda: self.capacity, self.signals)
         """The schedules in the store; those of the program are made by `every` and `cron`."""
-        builtin.register(self)
+        builtin.register(self.job, lambda: self.settings.http_targets)
 
     # Setting up
 
@@ -167,7 +169,7 @@ class Jobpipe:
         """What holds, read when it is first needed."""
         settings = Settings.load(self._flags, defaults=self._defaults)
         if settings.builtins:
-            builtin.register_trials(self, self._types)
+            builtin.register_trials(self.job, self._types)
         return settings
 
     @property
@@ -191,23 +193,32 @@ class Jobpipe:
         ).queue_size
 
     @property
-    def store(self) -> Store:
-        """The store, opened and migrated when it is first needed."""
-        return self._access().store
+    def gateway(self) -> Gateway:
+        """The open store with all ways to it."""
+        return self._lazy_store()
 
     @property
-    def courier(self) -> Courier:
-        """The way to the store from an event loop."""
-        return self._access().courier
+    def store(self) -> Store:
+        """The store, opened and migrated when it is first needed."""
+        return self._lazy_store().store
+
+    @property
+    def async_store(self) -> AsyncStore:
+        """The store for event loops."""
+        return self._lazy_store().async_store
 
     @property
     def feed(self) -> Feed:
         """What happens in the store."""
-        return self._access().feed
+        return self._lazy_store().feed
+
+    async def probe(self) -> None:
+        """StoreError unless the store answers."""
+        await self.gateway.probe()
 
     def close(self) -> None:
         """Let go of the store and of threads; the next use opens them again."""
-        self._access.close()
+        self._lazy_store.close()
 
     async def __aenter__(self) -> Self:
         _ = self.store
@@ -219,14 +230,36 @@ class Jobpipe:
     @asynccontextmanager
     async def running(self, workers: int | None = None) -> AsyncIterator[Self]:
         """Run jobs in this process for as long as the block lasts; then stop gracefully."""
-        from .worker.service import Service  # Why here: a process that only enqueues needs none of it
-
-        service = Service(self, workers=workers)
+        service = self.make_service(workers)
         await service.start()
         try:
             yield self
         finally:
             await service.stop()
+
+    def make_service(self, workers: int | None = None) -> Service:
+        """What runs its jobs in this process: to be started and stopped, one at a time."""
+        from .worker.service import Service  # Why here: a process that only enqueues needs none of it
+
+        return Service(
+            self._lazy_store,
+            self.settings,
+            self.types,
+            self.schedules,
+            self.signals,
+            self.throughput,
+            register=self._register,
+            workers=workers,
+        )
+
+    def _register(self, service: Service | None) -> None:
+        """The service that is about to start; None if it could not."""
+        other = self.service
+        if service is not None and other is not None and other is not service and not other.is_ended:
+            raise RuntimeError(
+                "this pipe runs jobs in this process already: one `pipe.running()` at a time, on one event loop"
+            )
+        self.service = service
 
     def asgi(self, *, allowed_hosts: Collection[str] = (), insecure: bool = False) -> WebApp:
         """The API as an ASGI application: to be mounted in another, or served with workers by its own lifespan.
@@ -317,7 +350,7 @@ class Jobpipe:
 
     async def insert(self, batch: list[NewJob], bounds: Bounds | None = None) -> Answer:
         """Insert prepared jobs, and let workers of this process know; without bounds, those of the program hold."""
-        return await self.courier.insert(batch, bounds)
+        return await self.async_store.insert(batch, bounds)
 
     async def _insert(self, batch: list[NewJob], connection: Any) -> list[Receipt]:
         if not batch:
@@ -331,7 +364,7 @@ class Jobpipe:
         if not batch:
             return []
         if connection is None:
-            return unwrap(self.courier.insert_now([batch])[0])
+            return unwrap(self.async_store.insert_now([batch])[0])
         answer = self._insert_in(connection, batch)
         if isinstance(answer, Awaitable):
             raise BadInputError("connection", "is one that is awaited: use `await enqueue(…)` with it")
@@ -340,31 +373,11 @@ class Jobpipe:
     def _insert_in(self, connection: Any, batch: list[NewJob]) -> Answer | Awaitable[Answer]:
         return self.store.insert_in(connection, batch, capacity=self.capacity)
 
-    def on_hint(self, listener: Callable[[], object]) -> Callable[[], None]:
-        """Be told, in the thread that did it, that this process put jobs in or let them go on."""
-        self._on_hint.append(listener)
-        return lambda: self._on_hint.remove(listener)
-
-    def on_cancel(self, listener: Callable[[Sequence[str]], object]) -> Callable[[], None]:
-        """Be told, in the thread that did it, which jobs this process wants cancelled."""
-        self._on_cancel.append(listener)
-        return lambda: self._on_cancel.remove(listener)
-
-    def on_pause(self, listener: Callable[[str], object]) -> Callable[[], None]:
-        """Be told, on the event loop that did it, which queue this process has paused."""
-        self._on_pause.append(listener)
-        return lambda: self._on_pause.remove(listener)
-
-    def hint(self) -> None:
-        """Tell who listens that there may be jobs to run."""
-        for listener in self._on_hint:
-            listener()
-
     # Looking
 
     async def get(self, id: str) -> Job:
         """The whole job with its history; JobNotFoundError."""
-        job = await self.courier.call(self.store.get, check_text("id", id))
+        job = await self.async_store.call(self.store.get, check_text("id", id))
         if job is None:
             raise JobNotFoundError(id)
         return job
@@ -381,7 +394,7 @@ class Jobpipe:
         """The newest jobs, at most `limit`; give `next_cursor` as `cursor` for the next page."""
         if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_AT_ONCE:
             raise BadInputError("limit", f"must be a whole number from 1 to {MOST_AT_ONCE}, got {limit!r}")
-        page = await self.courier.call(
+        page = await self.async_store.call(
             self.store.page, filter_of(status=status, type=type, queue=queue), limit, read_cursor(cursor)
         )
         return JobPage(page.jobs, None if page.next is None else str(page.next))
@@ -398,7 +411,7 @@ class Jobpipe:
             if any(event.id == id and event.status in FINISHED for event in events):
                 loop.call_soon_threadsafe(changed.set)
 
-        leave = await self.courier.call(self.feed.subscribe, heed)
+        leave = await self.async_store.call(self.feed.subscribe, heed)
         try:
             while True:
                 job = await self.get(id)
@@ -416,38 +429,40 @@ class Jobpipe:
 
     async def explain(self, id: str) -> explaining.Explanation:
         """Why the job is not running; JobNotFoundError."""
-        explanation = await self.courier.call(explaining.explain, self.store, check_text("id", id))
+        explanation = await self.async_store.call(
+            explaining.explain, self.store, check_text("id", id), builtin.NEEDS
+        )
         if explanation is None:
             raise JobNotFoundError(id)
         return explanation
 
     async def stats(self) -> Stats:
         """How many jobs there are, and how fast they go."""
-        counts = await self.courier.call(self.store.counts)
+        counts = await self.async_store.call(self.store.counts)
         found = dict.fromkeys(map(str, JobStatus), 0)
         for tally in counts.tallies:
             found[tally.status] += tally.count
-        pace = {str(status): round(value, 3) for status, value in self.pace.per_second().items()}
+        pace = {str(status): round(value, 3) for status, value in self.throughput.per_second().items()}
         return Stats(**found, per_second=pace)
 
     async def queues(self) -> list[QueueInfo]:
         """The queues that have, or had, jobs, and those that are paused; by name."""
-        return queues_of(await self.courier.call(self.store.counts))
+        return queues_of(await self.async_store.call(self.store.counts))
 
     async def limits(self) -> list[LimitInfo]:
         """The limits of the types that workers know, how far they are used up, and which types are cooling."""
         own = [job_type.limit for job_type in self.types.values() if job_type.limit is not None]
-        return await self.courier.call(look_at_limits, self.store, own)
+        return await self.async_store.call(look_at_limits, self.store, own)
 
     async def workers(self) -> list[WorkerInfo]:
         """The processes that run jobs."""
-        return await self.courier.call(self.store.workers)
+        return await self.async_store.call(self.store.workers)
 
     # Steering
 
     async def cancel(self, id: str) -> Job:
         """Cancel a job: at once if it waits; if it runs, its context is cancelled. WrongStatusError for a done or failed one."""
-        (found,) = await self.courier.call(self._cancel, [check_text("id", id)])
+        (found,) = await self.async_store.call(self._cancel, [check_text("id", id)])
         if found is None:
             raise JobNotFoundError(id)
         if found in FINISHED and found is not JobStatus.CANCELLED:
@@ -456,7 +471,7 @@ class Jobpipe:
 
     async def retry(self, id: str) -> Job:
         """Run a failed or cancelled job again, at once and with all its retries; WrongStatusError for others."""
-        (found,) = await self.courier.call(self.store.retry, [check_text("id", id)])
+        (found,) = await self.async_store.call(self.store.retry, [check_text("id", id)])
         if found is None:
             raise JobNotFoundError(id)
         if found not in sources(Move.REVIVE):
@@ -464,7 +479,7 @@ class Jobpipe:
         try:
             return await self.get(id)
         finally:
-            self.hint()  # Why last: who asked is to see the job as it was put back, if nobody else is faster
+            self.signals.notify_work()  # Why last: who asked is to see the job as it was put back, if nobody else is faster
 
     async def cancel_many(
         self, *, status: JobStatus | str | None = None, type: str | None = None, queue: str | None = None
@@ -484,8 +499,8 @@ class Jobpipe:
         found = self.store.cancel(ids)
         at_hand = (JobStatus.RUNNING, JobStatus.QUEUED)  # Why queued, too: it may have been claimed ahead
         wanted = [id for id, status in zip(ids, found, strict=True) if status in at_hand]
-        for listener in self._on_cancel if wanted else ():
-            listener(wanted)
+        if wanted:
+            self.signals.notify_cancel(wanted)
         return found
 
     async def _each(
@@ -499,30 +514,29 @@ class Jobpipe:
             before: int | None = None
             while True:
                 chosen = Filter(status=status, type=filter.type, queue=filter.queue)
-                page = await self.courier.call(self.store.page, chosen, MOST_AT_ONCE, before)
-                found = await self.courier.call(verb, [job.id for job in page.jobs])
+                page = await self.async_store.call(self.store.page, chosen, MOST_AT_ONCE, before)
+                found = await self.async_store.call(verb, [job.id for job in page.jobs])
                 count += sum(each in able for each in found)
                 before = page.next
                 if before is None:
                     break
-        self.hint()
+        self.signals.notify_work()
         return count
 
     async def pause(self, queue: str) -> QueueInfo:
         """Start no more jobs of the queue."""
-        await self.courier.call(self.store.pause, check_name("queue", queue))
-        for listener in self._on_pause:
-            listener(queue)
+        await self.async_store.call(self.store.pause, check_name("queue", queue))
+        self.signals.notify_pause(queue)
         return await self._queue(queue)
 
     async def resume(self, queue: str) -> QueueInfo:
         """Undo a pause."""
-        await self.courier.call(self.store.resume, check_name("queue", queue))
-        self.hint()
+        await self.async_store.call(self.store.resume, check_name("queue", queue))
+        self.signals.notify_work()
         return await self._queue(queue)
 
     async def _queue(self, name: str) -> QueueInfo:
-        paused = name in (await self.courier.call(self.store.counts)).paused
+        paused = name in (await self.async_store.call(self.store.counts)).paused
         found = [info for info in await self.queues() if info.name == name]
         return found[0] if found else QueueInfo(name=name, paused=paused)
 

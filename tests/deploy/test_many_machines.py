@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from jobpipe import Jobpipe
-from jobpipe.worker.maintenance import Chores
 
 from ..test_docs import snippets_of
 from .program import ROOT
@@ -21,7 +20,8 @@ def test_leases_are_renewed_and_looked_for_as_the_page_says(lease: float) -> Non
             exec(snippet.code, page)
     pipe = Jobpipe("memory://", lease=lease)
     try:
-        every = {chore.do.__name__: chore.every for chore in Chores(pipe, None, pipe.store)._chores}
+        tasks = pipe.make_service(workers=0).maintenance(pipe.store)._tasks
+        every = {task.do.__name__: task.every for task in tasks}
     finally:
         pipe.close()
     assert every["_extend"] == page["renewed_every"](lease)

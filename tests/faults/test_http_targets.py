@@ -200,7 +200,7 @@ class Liar:
 def call(liar: Liar, url: str) -> Job:
     """Call it with the liar's network, where two names are listed."""
     pipe = Jobpipe("memory://", http_targets=["http://api.example.com", "http://*.rebound.example"])
-    register_http(pipe, HttpJob(pipe, Network(liar.resolve, liar.connect)))
+    register_http(pipe.job, HttpJob(lambda: pipe.settings.http_targets, Network(liar.resolve, liar.connect)))
 
     async def scenario() -> Job:
         async with pipe, pipe.running():

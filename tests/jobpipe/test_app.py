@@ -645,7 +645,7 @@ def test_a_waiting_job_is_cancelled_at_once(on: On) -> None:
 def test_a_running_job_is_told_and_ends_cancelled_whatever_comes_of_it(on: On) -> None:
     async def scenario(pipe: Jobpipe) -> None:
         told: list[list[str]] = []
-        leave = pipe.on_cancel(lambda ids: told.append(list(ids)))
+        leave = pipe.signals.on_cancel(lambda ids: told.append(list(ids)))
         await pipe.enqueue("echo", id="a")
         (claim,) = take(pipe.store, types=["echo"])
         assert (await pipe.cancel("a")).status is JobStatus.RUNNING

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections import Counter
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -20,42 +21,17 @@ LIBRARY = "rate_envelope_queue"
 ROOT = Path(jobpipe.__file__).parent
 LONGEST = 535
 
-OUTER = ("web", "cli")
-"""The packages that speak to the outside; only they, and what starts them, may need more than msgspec."""
-OF_OUTER = {"httptools", "prometheus_client", "rich", "starlette", "typer", "uvloop"}
-LAYERS: tuple[frozenset[str], ...] = (
-    frozenset({"errors", "marks"}),
-    frozenset({"backoff", "complaint", "ids", "job", "meters", "payload", "settings", "targets", "url"}),
-    frozenset({"stores"}),
-    frozenset(
-        {
-            "builtin",
-            "courier",
-            "current",
-            "explain",
-            "feed",
-            "handler",
-            "history",
-            "http",
-            "limits",
-            "outcome",
-            "pace",
-            "request",
-        }
-    ),
-    frozenset({"promote", "schedule", "timetable", "views"}),
-    frozenset({"access"}),
-    frozenset({"app"}),
-    frozenset({"chores", "lease", "recorder", "runner"}),
-    frozenset({"service"}),
-    frozenset({"web"}),
-    frozenset({"cli"}),
+ROOMS = (
+    *("errors", "failpoints", "model", "settings", "stores", "gateway", "jobtypes", "worker"),
+    *("app", "process", "web", "cli", "testing"),
 )
-"""Lowest first; a module may import those of its own layer and of the layers below, at any time."""
+"""Each may use those before it, and none of those after it: also for types, and inside functions."""
 DOORS = {("app", "web.app")}
 """`Jobpipe.asgi` brings the web in, when it is called."""
-RUNNING = {"chores", "lease", "recorder", "runner", "service"}
-"""What a process that only enqueues needs nothing of."""
+OUTER = ("process", "web", "cli")
+"""What speaks to the outside; only it may need more than msgspec."""
+OF_OUTER = {"httptools", "prometheus_client", "rich", "starlette", "typer", "uvloop"}
+MOST_MODULES = 18
 
 
 class Import(NamedTuple):
@@ -143,48 +119,37 @@ def family(module: str) -> str:
     return module.split(".")[0]
 
 
-def layer(module: str) -> int | None:
-    return next((height for height, names in enumerate(LAYERS) if family(module) in names), None)
-
-
 def test_the_reader_sees_imports_of_every_kind() -> None:
     """A reader that sees nothing would find nothing wrong."""
     assert own_imports("__init__") >= {"app", "errors", "stores.__init__", "stores.base"}
-    assert "service" in own_imports("app")
-    assert "service" not in own_imports("app", typing=False, late=False)
-    assert "app" in own_imports("runner")
-    assert "app" not in own_imports("runner", typing=False)
+    assert "worker.service" in own_imports("app")
+    assert "worker.service" not in own_imports("app", typing=False, late=False)
+    assert "gateway.signals" in own_imports("worker.runner")
+    assert "gateway.signals" not in own_imports("worker.runner", typing=False)
     assert "errors" in own_imports("stores.sqlite.store"), "a grandparent: from ...errors"
-    assert "payload" in own_imports("app"), "a module: from . import payload"
-    assert any(LIBRARY in each.module and "Envelope" in each.names for each in imports_of("runner"))
+    assert "model.json" in own_imports("app"), "a module: from .model import json"
+    assert any(LIBRARY in each.module and "Envelope" in each.names for each in imports_of("worker.runner"))
     assert "msgspec" in foreign("app")
     assert "starlette" in {name for module in PATHS if module.startswith("web.") for name in foreign(module)}
 
 
-# Layers
+# Rooms
 
 
-@pytest.mark.parametrize("module", [name for name in PATHS if layer(name) is not None])
-def test_a_module_imports_only_from_its_own_layer_and_those_below(module: str) -> None:
-    height = layer(module)
-    assert height is not None
-    above = {
-        name
-        for name in own_imports(module, typing=False, late=False)
-        if (other := layer(name)) is not None and other > height
-    }
-    assert not above
+def test_every_module_is_in_a_room() -> None:
+    assert {family(module) for module in PATHS} == {*ROOMS, "__init__", "__main__"}
 
 
-@pytest.mark.parametrize("module", CORE)
-def test_the_core_knows_neither_the_web_nor_the_command_line_nor_the_tests(module: str) -> None:
-    known = {name for name in own_imports(module) if (module, name) not in DOORS}
-    assert not {family(name) for name in known} & {*OUTER, "testing"}
+@pytest.mark.parametrize("module", [name for name in PATHS if family(name) in ROOMS])
+def test_a_room_uses_only_those_before_it(module: str) -> None:
+    height = ROOMS.index(family(module))
+    used = {name for name in own_imports(module) if (module, name) not in DOORS}
+    assert {name for name in used if family(name) not in ROOMS[: height + 1]} == set()
 
 
 @pytest.mark.parametrize("module", [name for name in PATHS if name.startswith("stores.")])
-def test_a_store_knows_jobs_and_errors_and_no_more(module: str) -> None:
-    assert {family(name) for name in own_imports(module)} <= {"stores", "job", "errors", "marks", "masking"}
+def test_a_store_knows_the_model_and_no_settings(module: str) -> None:
+    assert {family(name) for name in own_imports(module)} <= {"stores", "model", "errors", "failpoints"}
 
 
 @pytest.mark.parametrize(
@@ -196,11 +161,6 @@ def test_one_store_does_not_know_another(module: str) -> None:
     assert {name for name in others if not name.startswith(f"{package}.")} == set()
 
 
-@pytest.mark.parametrize("module", [name for name in PATHS if name.startswith("web.")])
-def test_the_web_does_not_know_the_command_line(module: str) -> None:
-    assert "cli" not in {family(name) for name in own_imports(module)}
-
-
 def test_who_only_enqueues_loads_nothing_of_what_runs_jobs() -> None:
     loaded, todo = set[str](), ["app"]
     while todo:
@@ -209,8 +169,7 @@ def test_who_only_enqueues_loads_nothing_of_what_runs_jobs() -> None:
             loaded.add(module)
             todo += own_imports(module, typing=False, late=False)
     assert "stores.base" in loaded
-    assert not loaded & RUNNING
-    assert not {family(module) for module in loaded} & {*OUTER, "testing"}
+    assert not {family(module) for module in loaded} & {"worker", *OUTER, "testing"}
 
 
 def test_imports_go_round_in_no_circle() -> None:
@@ -294,6 +253,11 @@ def test_the_package_ships_its_types() -> None:
 @pytest.mark.parametrize("module", PATHS)
 def test_no_module_is_so_long_that_a_noun_is_missing(module: str) -> None:
     assert PATHS[module].read_bytes().count(b"\n") <= LONGEST
+
+
+def test_no_folder_holds_so_many_modules_that_it_is_two_rooms() -> None:
+    counts = Counter(path.parent for path in PATHS.values() if path.name != "__init__.py")
+    assert {str(folder): count for folder, count in counts.items() if count > MOST_MODULES} == {}
 
 
 @pytest.mark.parametrize("module", PATHS)

@@ -27,7 +27,7 @@ def store(time: ManualTime) -> MemoryStore:
 
 
 def why(store: MemoryStore, id: str) -> Explanation:
-    found = explain(store, id)
+    found = explain(store, id, {})
     assert found is not None
     return found
 
@@ -37,7 +37,7 @@ def worker(name: str, *types: str, slots: int = 4, running: tuple[str, ...] = ()
 
 
 def test_an_unknown_job_has_no_reason(store: MemoryStore) -> None:
-    assert explain(store, "nobody") is None
+    assert explain(store, "nobody", {}) is None
 
 
 @pytest.mark.parametrize("status", [JobStatus.DONE, JobStatus.FAILED, JobStatus.CANCELLED])

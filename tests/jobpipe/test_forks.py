@@ -54,7 +54,7 @@ def test_a_child_does_not_use_what_its_parent_has_opened(store: str, tmp_path: P
     """Whatever it asks for, and whatever another thread of the parent was doing. The parent goes on."""
     program = """
 def hold():
-    with pipe._access._opening:
+    with pipe._lazy_store._opening:
         began.set()
         go.wait()
 

@@ -68,7 +68,7 @@ def connect_to(port: int, timeout: float) -> socket.socket:
 def pipe_for(*targets: str, network: Network | None = None) -> Jobpipe:
     pipe = Jobpipe("memory://", http_targets=targets)
     if network is not None:
-        register_http(pipe, HttpJob(pipe, network))
+        register_http(pipe.job, HttpJob(lambda: pipe.settings.http_targets, network))
     return pipe
 
 

@@ -19,8 +19,6 @@ from jobpipe.stores.base import Haul, Lease, LeaseState, Rescued, Schedules, Wor
 from jobpipe.stores.memory import MemoryStore
 from jobpipe.stores.sqlite import SqliteStore
 from jobpipe.testing.tools import finish, take
-from jobpipe.worker.heartbeat import Keeper
-from jobpipe.worker.maintenance import Chores
 
 from .conftest import LIMIT, Gate, finished, run, seen, until
 
@@ -136,20 +134,20 @@ class Moody(MemoryStore):
         return super().schedules()
 
 
-def test_what_the_keeper_cannot_do_is_one_line_and_that_it_can_again_another(
+def test_what_the_heartbeat_cannot_do_is_one_line_and_that_it_can_again_another(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Though all else that it does goes well meanwhile."""
     caplog.set_level(logging.INFO, "jobpipe")
     store = Moody()
-    chores = Chores(Jobpipe(store), None, store)
+    maintenance = Jobpipe(store).make_service(workers=0).maintenance(store)
     now = 0.0
     for _ in range(20):
-        now = chores.do(now)
+        now = maintenance.do(now)
     assert caplog.messages == ["the keeper of leases has to wait with looking at schedules: it is full"]
     store.is_full = False
     for _ in range(20):
-        now = chores.do(now)
+        now = maintenance.do(now)
     assert caplog.messages[1:] == ["the keeper of leases goes on: the store does all again"]
 
 
@@ -525,12 +523,13 @@ def test_progress_is_written_by_the_keeper_while_the_event_loop_is_blocked(url: 
     assert seen == [Progress(value=0.5, note="half")]
 
 
-def test_the_keeper_has_a_connection_of_its_own(sqlite_url: str) -> None:
+def test_the_heartbeat_has_a_connection_of_its_own(sqlite_url: str) -> None:
     with closing(Jobpipe(sqlite_url)) as pipe:
-        keeper = Keeper(pipe, None)
-        assert keeper._store is not pipe.store
-        keeper.start()
-        keeper.stop()
+        service = pipe.make_service(workers=0)
+        asyncio.run(service.start())
+        assert service._heartbeat_store is not None
+        assert service._heartbeat_store is not pipe.store
+        asyncio.run(service.stop())
 
 
 def test_nothing_is_logged_where_nothing_is_wrong(url: str, caplog: pytest.LogCaptureFixture) -> None:

@@ -25,7 +25,6 @@ from jobpipe.testing import new_job
 from jobpipe.testing.claiming_ahead import take_ahead, take_one_ahead
 from jobpipe.testing.scheduling import ENTRY
 from jobpipe.testing.tools import finish, look, put, take, take_one, together
-from jobpipe.worker.service import ask_store
 
 from ..servers_postgres import PostgresServer
 
@@ -377,7 +376,7 @@ def test_to_ask_whether_it_is_ready_costs_next_to_nothing(
     assert before[0] > 0
     pipe = Jobpipe(store)
     try:
-        asyncio.run(ask_store(pipe))
+        asyncio.run(pipe.probe())
     finally:
         pipe.close()
     assert admin.execute(f"SELECT count(*) FROM {schema}.journal").fetchone() == before

@@ -16,7 +16,7 @@ from .processes import Program, program
 
 PRELUDE = """
 import os, signal, sys, threading, time
-from jobpipe import supervisor
+from jobpipe.process import supervisor
 from jobpipe.errors import JobpipeError, SettingsError
 from jobpipe.process.logs import setup_logging
 from jobpipe.process.supervisor import Terms, run

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jobpipe.errors import StoreAwayError
-from jobpipe.worker.maintenance import Chores
+from jobpipe.worker.maintenance import Maintenance
 from jobpipe.worker.meters import Meters
 from jobpipe.worker.runner import Runner
 
@@ -40,7 +40,7 @@ class Process:
         )
         self.runner: Runner | None = None
         self.fail: Callable[[str], object] = program.line.fail
-        self._chores: Chores | None = None
+        self._maintenance: Maintenance | None = None
         self.loop.start(self._begin(), "begin")
 
     @property
@@ -57,35 +57,48 @@ class Process:
         pipe = self.program.pipe
         while True:
             try:
-                await pipe.courier.call(pipe.schedules.register, pipe.store)
+                await pipe.async_store.call(pipe.schedules.register, pipe.store)
                 break
             except StoreAwayError:
                 await asyncio.sleep(1.0)
         self.runner = Runner(
-            pipe, Meters(), self._world.chance.choice((1, 2, 4)), clock=ProcessClock(self.loop)
+            pipe.gateway,
+            pipe.types,
+            pipe.signals,
+            Meters(),
+            slots=self._world.chance.choice((1, 2, 4)),
+            lease=pipe.settings.lease,
+            clock=ProcessClock(self.loop),
         )
         self.runner.name = self.name
         await self.runner.start()
-        self._chores = Chores(pipe, self.runner, pipe.store)
-        self._chores.greet()
+        self._maintenance = Maintenance(
+            pipe.store,
+            self.runner,
+            lease=pipe.settings.lease,
+            keep=pipe.settings.keep,
+            tick=pipe.schedules.tick,
+            on_counts=pipe.throughput.note,
+        )
+        self._maintenance.greet()
         self.runner.on_progress = self._keep_soon
         self._keep()
 
     # What the keeper's thread does. Why not on the loop: a handler that blocks it must not hold this up.
 
     def _keep(self) -> None:
-        if self._chores is None or not self.is_up:
+        if self._maintenance is None or not self.is_up:
             return
         if self._stopped_until > self._world.now:
             self._world.after(self._stopped_until - self._world.now, self._keep)
             return
         now = self.loop.time()
-        again_at = self._chores.do(now)
+        again_at = self._maintenance.do(now)
         self._world.after(max(again_at - now, 0.01) / self.speed, self._keep)
 
     def _keep_soon(self) -> None:
-        if self._chores is not None and self._stopped_until <= self._world.now:
-            self._chores.do(self.loop.time())
+        if self._maintenance is not None and self._stopped_until <= self._world.now:
+            self._maintenance.do(self.loop.time())
 
     # What happens to it
 
@@ -110,8 +123,8 @@ class Process:
 
     async def _stop(self, runner: Runner) -> None:
         await runner.stop(GRACE)
-        if self._chores is not None:
-            self._chores.leave()
+        if self._maintenance is not None:
+            self._maintenance.leave()
         self._world.tell(self.name, "has stopped")
         if runner.leases() and self._is_gentle:
             self.fail(f"{self.name} has stopped and still holds {len(runner.leases())} jobs")
@@ -119,7 +132,7 @@ class Process:
 
     def _end(self) -> None:
         self.is_up = False
-        self._chores = None
+        self._maintenance = None
         for leave in self.runner._leave if self.runner is not None and not self.is_stopping else ():
             leave()
 

@@ -59,9 +59,7 @@ def run_child(leash: Leash, *, app: str | None, flags: Mapping[str, Any], is_web
 
 async def work(pipe: Jobpipe, stop: asyncio.Event, on_ready: Callable[[], None]) -> None:
     """Run jobs until the event; a store that is away at the start is waited for."""
-    from ..worker.service import Service
-
-    service = Service(pipe)
+    service = pipe.make_service()
     if await service.start_when_possible(stop):
         on_ready()
         await stop.wait()

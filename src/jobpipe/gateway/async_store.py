@@ -1,4 +1,4 @@
-"""Courier: calls a store's verbs for an event loop, and carries many inserts in one.
+"""AsyncStore: calls a store's verbs for an event loop, and groups concurrent inserts into one.
 
 A store that blocks is called in threads. While one insert is under way, those that come meanwhile wait and
 go together with the next: so many concurrent enqueues share one transaction, and each is answered only
@@ -31,11 +31,11 @@ _MOST_TOGETHER = 1_000
 class _Group:
     """The inserts of one event loop that wait for their turn."""
 
-    __slots__ = ("carrier", "waiting")
+    __slots__ = ("task", "waiting")
 
     def __init__(self) -> None:
         self.waiting: list[tuple[Sequence[NewJob], Bounds, asyncio.Future[Answer]]] = []
-        self.carrier: asyncio.Task[None] | None = None
+        self.task: asyncio.Task[None] | None = None
 
     def take(self) -> tuple[list[tuple[Sequence[NewJob], Bounds, asyncio.Future[Answer]]], Bounds]:
         """The next ones that are held to the same bounds, and these."""
@@ -45,8 +45,8 @@ class _Group:
         return taken, bounds
 
 
-class Courier:
-    """The way from event loops to one store."""
+class AsyncStore:
+    """One store behind `await`."""
 
     def __init__(self, store: Store, capacity: int, on_insert: Callable[[], object] = lambda: None) -> None:
         self._store = store
@@ -74,12 +74,12 @@ class Courier:
             group = self._groups[loop] = _Group()
         answer: asyncio.Future[Answer] = loop.create_future()
         group.waiting.append((batch, bounds, answer))
-        if group.carrier is None:
-            group.carrier = loop.create_task(self._carry(group))
+        if group.task is None:
+            group.task = loop.create_task(self._insert_groups(group))
         return await answer
 
-    async def _carry(self, group: _Group) -> None:
-        """Take along all that waits, until nothing does."""
+    async def _insert_groups(self, group: _Group) -> None:
+        """Insert all that waits, group by group, until nothing does."""
         try:
             while group.waiting:
                 load, bounds = group.take()
@@ -94,7 +94,7 @@ class Courier:
                         if not future.done():  # who asked may have gone
                             future.set_result(answer)
         finally:
-            group.carrier = None
+            group.task = None
             for *_, future in group.waiting:
                 future.cancel()  # only where the loop itself ends
 

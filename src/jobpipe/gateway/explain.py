@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 
 from msgspec import Struct
 
-from ..jobtypes.builtin import TRIALS
-from ..jobtypes.http.job import NAME as HTTP
 from ..model.counts import WorkerInfo
 from ..model.gate import Gate
 from ..model.job import Job, JobStatus, instant
 from ..model.text import counted
 from ..stores.base import Store
 from .limits import rate_text
-
-_NEEDS = {
-    HTTP: " (the built-in type needs JOBPIPE_HTTP_TARGETS)",
-    **dict.fromkeys(TRIALS, " (the built-in type needs --builtins, or JOBPIPE_BUILTINS=on)"),
-}
-"""What a worker needs to know a type."""
 
 
 class Reason(StrEnum):
@@ -45,8 +38,8 @@ class Explanation(Struct, frozen=True, kw_only=True):
     blockers: tuple[str, ...] = ()
 
 
-def explain(store: Store, id: str) -> Explanation | None:
-    """The reason that comes first; None for an unknown job."""
+def explain(store: Store, id: str, needs: Mapping[str, str]) -> Explanation | None:
+    """The reason that comes first; None for an unknown job. `needs`: what workers need to know a type, by its name."""
     job = store.get(id)
     if job is None:
         return None
@@ -58,10 +51,10 @@ def explain(store: Store, id: str) -> Explanation | None:
         when = job.run_at.isoformat(timespec="seconds")
         words = f"It waits for its retry at {when}." if job.attempts else f"It is scheduled for {when}."
         return Explanation(reason=Reason.SCHEDULED, until=job.run_at, text=words)
-    return _why_queued(store, job)
+    return _why_queued(store, job, needs.get(job.type, ""))
 
 
-def _why_queued(store: Store, job: Job) -> Explanation:
+def _why_queued(store: Store, job: Job, needs: str) -> Explanation:
     if job.queue in store.counts().paused:
         return Explanation(
             reason=Reason.PAUSED,
@@ -76,7 +69,7 @@ def _why_queued(store: Store, job: Job) -> Explanation:
         )
         return Explanation(
             reason=Reason.NO_WORKER,
-            text=f"No worker knows the type {job.type!r} ({known}): start one that does{_NEEDS.get(job.type, '')}.",
+            text=f"No worker knows the type {job.type!r} ({known}): start one that does{f' ({needs})' if needs else ''}.",
             blockers=tuple(worker.name for worker in workers),
         )
     limited = _why_limited(store, job, able)

@@ -1,4 +1,4 @@
-"""Access: the store of a pipe with the ways to it, opened when it is first needed, by whichever thread comes first.
+"""LazyStore: a store and the ways to it, opened when it is first needed, by whichever thread comes first.
 
 What was opened before a process was forked is refused in it: connections and threads are its parent's.
 """
@@ -13,19 +13,23 @@ from ..settings import Settings
 from ..stores import open_store
 from ..stores.base import Store
 from ..stores.forks import disown_after_fork, refuse_inherited
-from .async_store import Courier
+from .async_store import AsyncStore
 from .feed import Feed
 
 
-class _Opened(NamedTuple):
-    """A store in use, and the ways to it."""
+class Gateway(NamedTuple):
+    """A store that is open, and the ways to it."""
 
     store: Store
-    courier: Courier
+    async_store: AsyncStore
     feed: Feed
 
+    async def probe(self) -> None:
+        """StoreError unless the store answers; the call costs it next to nothing."""
+        await self.async_store.call(self.store.get, "?")  # no job is called that
 
-class Access:
+
+class LazyStore:
     """Opens and closes; a store that was given is the giver's to close."""
 
     def __init__(
@@ -40,15 +44,15 @@ class Access:
         self._capacity = capacity
         self._on_insert = on_insert
         self._opening = threading.Lock()
-        self._opened: _Opened | None = None
-        self._inherited: _Opened | None = None
+        self._opened: Gateway | None = None
+        self._inherited: Gateway | None = None
         disown_after_fork(self)
 
-    def __call__(self) -> _Opened:
-        """The store, opened and migrated, with its courier and its feed."""
+    def __call__(self) -> Gateway:
+        """The store, opened and migrated, for event loops too, and its feed."""
         return self._opened or self._open()
 
-    def _open(self) -> _Opened:
+    def _open(self) -> Gateway:
         if self._inherited is not None:
             refuse_inherited("the store of the pipe")
         with self._opening:
@@ -63,7 +67,9 @@ class Access:
                     if not is_given:
                         store.close()  # what it has opened before it was refused
                     raise
-                self._opened = _Opened(store, Courier(store, self._capacity(), self._on_insert), Feed(store))
+                self._opened = Gateway(
+                    store, AsyncStore(store, self._capacity(), self._on_insert), Feed(store)
+                )
             return self._opened
 
     def close(self) -> None:
@@ -74,7 +80,7 @@ class Access:
             opened, self._opened = self._opened, None
             if opened is not None:
                 opened.feed.close()
-                opened.courier.close()
+                opened.async_store.close()
                 if opened.store is not self._given:
                     opened.store.close()
 

@@ -1,4 +1,4 @@
-"""Pace: how fast jobs come to have each status, from tallies that are looked at now and then."""
+"""Throughput: jobs a second that came to have each status, from totals that are noted now and then."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _UNKNOWN = 5
 _LONGEST = 300
 
 
-class Pace:
+class Throughput:
     """Keeps the totals of the last seconds; `note` may come from any one thread, reading from others."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:

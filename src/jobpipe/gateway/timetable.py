@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType, json
 
@@ -24,9 +24,8 @@ from ..model.schedule import Missed, ScheduleEntry, Schedules
 from ..model.ticks import LONGEST, SHORTEST, Timing, following, is_missed, next_from, placed, preview, tick_id
 from ..stores.base import Store
 from .async_store import unwrap
-
-if TYPE_CHECKING:
-    from ..app import Jobpipe
+from .lazy_store import Gateway
+from .signals import Signals
 
 logger = logging.getLogger("jobpipe")
 
@@ -70,8 +69,17 @@ class ScheduleInfo(Struct, frozen=True, kw_only=True):
 class Timetable:
     """The schedules of one pipe."""
 
-    def __init__(self, pipe: Jobpipe) -> None:
-        self._pipe = pipe
+    def __init__(
+        self,
+        gateway: Callable[[], Gateway],
+        prepare: Callable[[JobRequest], NewJob],
+        capacity: Callable[[], int],
+        signals: Signals,
+    ) -> None:
+        self._gateway = gateway
+        self._prepare = prepare
+        self._capacity = capacity
+        self._signals = signals
         self._declared: dict[str, ScheduleRequest] = {}
         self._is_broken: set[str] = set()
         """The schedules in the store of which the log has said that nobody can read them."""
@@ -131,7 +139,7 @@ class Timetable:
         """Put its job in now, beside its ticks."""
         entry = await self._call(_entry, name)
         request = JobRequest(type=entry.type, payload=json.decode(entry.payload), queue=entry.queue)
-        return unwrap(await self._pipe.insert([self._pipe.prepare(request)], bounds))[0]
+        return unwrap(await self._gateway().async_store.insert([self._prepare(request)], bounds))[0]
 
     def tick(self, store: Store) -> float | None:
         """Put in the jobs of all ticks that are due; in how many seconds the next one is."""
@@ -162,7 +170,7 @@ class Timetable:
         """False if there was no room for the job."""
         job = None if is_missed(entry, now) else self._job(entry)
         reach("tick-before")
-        answer = store.fire_tick(entry.name, entry.next_at, next_at, job, capacity=self._pipe.capacity)
+        answer = store.fire_tick(entry.name, entry.next_at, next_at, job, capacity=self._capacity())
         if isinstance(answer, QueueFullError):
             return False
         if isinstance(answer, JobpipeError):
@@ -170,13 +178,13 @@ class Timetable:
             store.fire_tick(entry.name, entry.next_at, next_at, None)
         elif answer is not None:
             reach("tick-after")
-            self._pipe.hint()
+            self._signals.notify_work()
         return True
 
     def _job(self, entry: ScheduleEntry) -> NewJob | None:
         """The job of its next tick; None, and a line in the log, if the type would not take it any more."""
         try:
-            return self._pipe.prepare(
+            return self._prepare(
                 JobRequest(
                     id=tick_id(entry.name, entry.next_at),
                     type=entry.type,
@@ -190,7 +198,7 @@ class Timetable:
 
     def _put(self, store: Store, name: str, request: ScheduleRequest) -> ScheduleEntry:
         timing = _timing(request)
-        job = self._pipe.prepare(JobRequest(type=request.type, queue=request.queue, payload=request.payload))
+        job = self._prepare(JobRequest(type=request.type, queue=request.queue, payload=request.payload))
         entry = ScheduleEntry(
             name=name,
             type=job.type,
@@ -206,7 +214,8 @@ class Timetable:
         return _resume(store, name) if made.is_paused and request.paused is False else made
 
     async def _call(self, verb: Callable[..., Any], *args: Any) -> Any:
-        return await self._pipe.courier.call(verb, self._pipe.store, *args)
+        store, async_store, _ = self._gateway()
+        return await async_store.call(verb, store, *args)
 
 
 def _timing(request: ScheduleRequest) -> Timing:

@@ -6,7 +6,7 @@ Why the last two are off beside types of one's own: whoever may enqueue could fi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Container
+from collections.abc import Callable, Container, Iterable
 from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta
@@ -14,7 +14,6 @@ from msgspec import Meta
 from .http.job import DEADLINE, NAME, HttpJob
 
 if TYPE_CHECKING:
-    from ..app import Jobpipe
     from .jobtype import JobType
 
 
@@ -39,32 +38,29 @@ async def fail(message: str | None) -> None:
 
 
 _TRIALS = (sleep, fail)
-TRIALS = tuple(handler.__name__ for handler in _TRIALS)
-"""The types that the setting `builtins` turns on."""
+NEEDS = {
+    NAME: "the built-in type needs JOBPIPE_HTTP_TARGETS",
+    **{handler.__name__: "the built-in type needs --builtins, or JOBPIPE_BUILTINS=on" for handler in _TRIALS},
+}
+"""What a worker needs to know a type that is off by default, by its name."""
 
 
-def register(pipe: Jobpipe) -> None:
-    """Make echo and http known; a program may define its own of the same name."""
-    pipe.job(echo.__name__)(echo)
-    register_http(pipe, HttpJob(pipe))
+def register(job: Callable[..., Any], http_targets: Callable[[], Iterable[str]]) -> None:
+    """Make echo and http known by `Jobpipe.job`; a program may define its own of the same name."""
+    job(echo.__name__)(echo)
+    register_http(job, HttpJob(http_targets))
 
 
-def register_trials(pipe: Jobpipe, known: Container[str]) -> None:
+def register_trials(job: Callable[..., Any], known: Container[str]) -> None:
     """Make sleep and fail known, unless the program has its own of that name."""
     for handler in _TRIALS:
         if handler.__name__ not in known:
-            pipe.job(handler.__name__)(handler)
+            job(handler.__name__)(handler)
 
 
-def register_http(pipe: Jobpipe, handler: HttpJob) -> None:
+def register_http(job: Callable[..., Any], handler: HttpJob) -> None:
     """Make the type `http` known; tests bring one with a network of their own."""
-    pipe.job(NAME, deadline=DEADLINE, check=handler.check)(handler)
-
-
-def is_on(job_type: JobType[..., Any]) -> bool:
-    """Can its jobs be run? Those of `http` cannot until the settings say what may be called."""
-    handler = job_type.__wrapped__
-    return not isinstance(handler, HttpJob) or handler.is_on
+    job(NAME, deadline=DEADLINE, check=handler.check)(handler)
 
 
 def is_built_in(job_type: JobType[..., Any]) -> bool:

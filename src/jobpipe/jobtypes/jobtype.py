@@ -11,7 +11,17 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypedDict, TypeVar, Unpack, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    ParamSpec,
+    Protocol,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    get_type_hints,
+)
 
 import msgspec
 from msgspec import UNSET
@@ -29,7 +39,6 @@ from ..model.request import JobOptions, JobRequest, read
 from ..model.validation import complaint
 
 if TYPE_CHECKING:
-    from ..app import Jobpipe
     from ..model.newjob import Receipt
 
 P = ParamSpec("P")
@@ -73,10 +82,26 @@ class TypeOptions(TypedDict, total=False):
     check: Callable[[Any], object] | None
 
 
+class Enqueues(Protocol):
+    """Where its jobs go: the pipe that has the type."""
+
+    async def enqueue(
+        self, type: str, payload: Any = None, *, connection: Any = None, **options: Unpack[JobOptions]
+    ) -> Receipt: ...
+
+    def enqueue_sync(
+        self, type: str, payload: Any = None, *, connection: Any = None, **options: Unpack[JobOptions]
+    ) -> Receipt: ...
+
+    async def enqueue_many(self, requests: Iterable[JobRequest]) -> list[Receipt]: ...
+
+    def enqueue_many_sync(self, requests: Iterable[JobRequest]) -> list[Receipt]: ...
+
+
 class JobType(Generic[P, R]):
     """A handler that can be enqueued; calling it runs the handler here and now, as in a test."""
 
-    def __init__(self, pipe: Jobpipe, name: str, handler: Callable[P, R], terms: Terms) -> None:
+    def __init__(self, pipe: Enqueues, name: str, handler: Callable[P, R], terms: Terms) -> None:
         self.name = name
         self.defaults = terms.defaults
         self.backoff = terms.backoff
@@ -129,6 +154,11 @@ class JobType(Generic[P, R]):
 
     def _requests(self, payloads: Iterable[Any]) -> list[JobRequest]:
         return [read({"type": self.name, "payload": payload}) for payload in payloads]
+
+    @property
+    def is_on(self) -> bool:
+        """Can its jobs be run here? A handler may say of itself that it is off."""
+        return bool(getattr(self._handler, "is_on", True))
 
     def encode(self, payload: Any) -> bytes:
         """The payload as JSON that fits the model; BadInputError if it does not."""

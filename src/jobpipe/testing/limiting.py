@@ -150,7 +150,7 @@ class Limiting:
             )
             (info,) = look_at_limits(store, ())
             assert (info.next_at is not None, info.tokens) == (is_held_up, 0.0 if is_held_up else 1.0)
-            explanation = explain(store, "j1")
+            explanation = explain(store, "j1", {})
             assert explanation is not None
             assert (explanation.reason, explanation.until) == (
                 (Reason.RATE, info.next_at) if is_held_up else (Reason.POSITION, None)

@@ -140,7 +140,7 @@ class Events:
             if self._subscription is None:
                 self._subscription = asyncio.create_task(self._subscribe())
             await asyncio.shield(self._subscription)
-        last = await self._pipe.courier.call(self._pipe.store.last_event)
+        last = await self._pipe.async_store.call(self._pipe.store.last_event)
         # Why from 0: a number that is not there yet is that of a store that is gone; all of this one is new.
         client.after = last if asked is None else asked if asked <= last else 0
         self._told = max(self._told, last)
@@ -188,7 +188,7 @@ class Events:
         await client.write(write)
 
     async def _catch_up(self, client: Reader, write: Callable[[bytes], Coroutine[Any, Any, None]]) -> None:
-        while events := await self._pipe.courier.call(self._pipe.store.events, client.after, _AT_ONCE):
+        while events := await self._pipe.async_store.call(self._pipe.store.events, client.after, _AT_ONCE):
             client.after = events[-1].number
             await write(b"".join(frame for _, frame in map(frame_of, events)))
 
@@ -204,7 +204,7 @@ class Events:
             except RuntimeError:
                 pass  # the loop has ended, and with it all clients
 
-        return await self._pipe.courier.call(self._pipe.feed.subscribe, heed, _FEED_REST)
+        return await self._pipe.async_store.call(self._pipe.feed.subscribe, heed, _FEED_REST)
 
     def _tell(self, frames: list[Frame]) -> None:
         if self._clients:
@@ -218,7 +218,7 @@ class Events:
         await asyncio.wait([self._last_look], timeout=_LAST_WORD)
 
     async def _look(self) -> None:
-        while events := await self._pipe.courier.call(self._pipe.store.events, self._told, _AT_ONCE):
+        while events := await self._pipe.async_store.call(self._pipe.store.events, self._told, _AT_ONCE):
             self._tell([frame_of(event) for event in events])
 
     # Who is there

@@ -41,7 +41,7 @@ class MetricsPage:
     async def render(self) -> bytes:
         """Everything there is to tell, as text."""
         pipe, service = self._site.pipe, self._site.service
-        self._counts = await pipe.courier.call(pipe.store.counts)
+        self._counts = await pipe.async_store.call(pipe.store.counts)
         runner = None if service is None else service.runner
         if runner is not self._runner:
             self._exporter.close()

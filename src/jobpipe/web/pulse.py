@@ -65,7 +65,7 @@ class Pulses:
         pipe = self._site.pipe
         if self._site.service is None:  # Why: there is no keeper in this process that would look
             try:
-                pipe.pace.note(await pipe.courier.call(pipe.store.counts))
+                pipe.throughput.note(await pipe.async_store.call(pipe.store.counts))
             except StoreError:
                 pass  # the next second may know more
-        return pipe.pace.history.pulse()
+        return pipe.throughput.history.pulse()

@@ -55,7 +55,7 @@ class QueueRoutes:
 
     async def pause(self, request: Request) -> Response:
         name = _name_of(request)
-        counts = await self._pipe.courier.call(self._pipe.store.counts)
+        counts = await self._pipe.async_store.call(self._pipe.store.counts)
         self._site.check_new_name(counts.paused, name, "paused queues")
         return json_response(await self._pipe.pause(name))
 

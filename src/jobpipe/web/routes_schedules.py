@@ -149,7 +149,7 @@ class ScheduleRoutes:
             raise BadInputError("name", f"must be that of the path, {name[:100]!r}, got {wanted.name!r}")
         if wanted.next_at:
             await self._check_ticks(name, wanted)
-        known = await self._site.pipe.courier.call(self._site.pipe.store.schedules)
+        known = await self._site.pipe.async_store.call(self._site.pipe.store.schedules)
         self._site.check_new_name({entry.name for entry in known.entries}, name, "schedules")
         return json_response(await self._schedules.put(name, wanted.request()))
 

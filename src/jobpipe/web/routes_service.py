@@ -12,7 +12,6 @@ from ..errors import StoreError
 from ..gateway.history import Past
 from ..gateway.views import Stats, Worker, worker_of
 from ..model.counts import Tally
-from ..worker.service import ask_store
 from .call import Call, json_response
 from .metrics import MEDIA_TYPE, MetricsPage
 from .place import root_of
@@ -127,7 +126,7 @@ class ServiceRoutes:
         service, pipe = self._site.service, self._site.pipe
         if service is None:
             try:
-                await ask_store(pipe)
+                await pipe.probe()
             except StoreError:
                 raise NotReadyError("the store is away") from None
         elif not await service.is_ready():
@@ -145,11 +144,11 @@ class ServiceRoutes:
         return json_response(await self._site.pipe.stats())
 
     async def history(self, _: Request) -> Response:
-        return json_response(self._site.pipe.pace.history.past())
+        return json_response(self._site.pipe.throughput.history.past())
 
     async def tallies(self, _: Request) -> Response:
         pipe = self._site.pipe
-        counts = await pipe.courier.call(pipe.store.counts)
+        counts = await pipe.async_store.call(pipe.store.counts)
         return json_response(TallyList([each for each in counts.tallies if each.count or each.total]))
 
     async def workers(self, _: Request) -> Response:

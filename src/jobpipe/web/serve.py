@@ -10,7 +10,6 @@ import socket
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from ..worker.service import Service
 from .app import WebApp, make_app
 from .listener import Listener
 from .server.limits import Limits
@@ -33,7 +32,7 @@ async def serve(
 
     With `commands`, it accepts connections only while the last one was true.
     """
-    service = Service(pipe)
+    service = pipe.make_service()
 
     def make() -> tuple[Server, WebApp]:
         app = make_app(pipe, service)

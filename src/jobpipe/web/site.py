@@ -86,7 +86,9 @@ class Site:
         """In how many seconds there will be room, where that is what was missing."""
         if not isinstance(error, QueueFullError) or isinstance(error, TooManyScheduledError):
             return None  # Why not for scheduled ones: when they come due says nothing about the pace
-        return self.pipe.pace.seconds_for(max(error.waiting + error.needed - error.capacity, 1), error.queue)
+        return self.pipe.throughput.seconds_for(
+            max(error.waiting + error.needed - error.capacity, 1), error.queue
+        )
 
     async def patiently(self, request: Request, result: Awaitable[T]) -> T | None:
         """The result of what may take long; None if the service ends before, ClientGone if the client does."""

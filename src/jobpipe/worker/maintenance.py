@@ -1,6 +1,6 @@
-"""Chores: what keeps leases alive and tidies up after other processes, again and again, each in its time.
+"""Maintenance: what keeps leases alive and tidies up after other processes: tasks that are due again and again.
 
-They know no thread and no clock: who does them says what time it is, and is told when to come again.
+It knows no thread and no clock: who runs it says what time it is, and is told when to come again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..errors import StoreError
 from ..failpoints import reach
 
 if TYPE_CHECKING:
-    from ..app import Jobpipe
+    from ..model.counts import Counts
     from ..stores.base import Store
     from .runner import Runner
 
@@ -37,7 +37,7 @@ _KNOWN_FOR = 3.0
 
 
 @dataclass(slots=True)
-class _Chore:
+class _Task:
     """Something to be done again and again."""
 
     what: str
@@ -47,23 +47,34 @@ class _Chore:
     due_at: float = -inf
 
 
-class Chores:
-    """Those of one process, for its runner, if there is one, and for the store."""
+class Maintenance:
+    """The tasks of one process, for its runner, if there is one, and for the store."""
 
-    def __init__(self, pipe: Jobpipe, runner: Runner | None, store: Store) -> None:
-        self._pipe = pipe
-        self._runner = runner
+    def __init__(
+        self,
+        store: Store,
+        runner: Runner | None,
+        *,
+        lease: float,
+        keep: float,
+        tick: Callable[[Store], float | None],
+        on_counts: Callable[[Counts], object],
+    ) -> None:
         self._store = store
+        self._runner = runner
+        self._lease = lease
+        self._keep = keep
+        self._fire_ticks = tick
+        self._on_counts = on_counts
         self._failing = set[str]()  # what could not be done the last time
-        lease = pipe.settings.lease
         self._beat_every = min(lease / _HEARTBEATS, 5.0)
-        self._chores = [
-            _Chore("keeping leases", min(lease / _HEARTBEATS, _LONGEST_PAUSE), self._extend),
-            _Chore("looking for lost jobs", _rescue_every(lease), self._rescue),
-            _Chore(_TELLING, self._beat_every, self._beat),
-            _Chore("counting jobs", 1.0, self._look),
-            _Chore("looking at schedules", 1.0, self._tick),
-            _Chore("deleting old jobs", _PRUNE_EVERY, self._prune),
+        self._tasks = [
+            _Task("keeping leases", min(lease / _HEARTBEATS, _LONGEST_PAUSE), self._extend),
+            _Task("looking for lost jobs", _rescue_every(lease), self._rescue),
+            _Task(_TELLING, self._beat_every, self._beat),
+            _Task("counting jobs", 1.0, self._look),
+            _Task("looking at schedules", 1.0, self._tick),
+            _Task("deleting old jobs", _PRUNE_EVERY, self._prune),
         ]
 
     def greet(self) -> None:
@@ -78,12 +89,12 @@ class Chores:
 
     def do(self, now: float) -> float:
         """Do what is due; when to come again."""
-        for chore in self._chores:
-            if chore.due_at <= now:
-                sooner = self._attempt(chore.what, chore.do)
-                chore.due_at = now + (chore.every if sooner is None else min(sooner, chore.every))
+        for task in self._tasks:
+            if task.due_at <= now:
+                sooner = self._attempt(task.what, task.do)
+                task.due_at = now + (task.every if sooner is None else min(sooner, task.every))
         self._attempt("noting progress", self._note_progress)
-        return min(chore.due_at for chore in self._chores)
+        return min(task.due_at for task in self._tasks)
 
     def _attempt(self, what: str, do: Callable[[], float | None]) -> float | None:
         """Do it; whatever is wrong, go on with the next. One line when something fails, one when all goes on."""
@@ -108,7 +119,7 @@ class Chores:
         leases = self._runner.leases() if self._runner is not None else []
         if leases and self._runner is not None:
             asked_at = self._runner.now()
-            states = self._store.extend(leases, self._pipe.settings.lease)
+            states = self._store.extend(leases, self._lease)
             self._runner.kept(dict(zip(leases, states, strict=True)), asked_at)
         self._tell_begins(after=_LONGEST_UNTOLD)  # Why last: nothing may hold up the leases
 
@@ -139,19 +150,13 @@ class Chores:
             self._store.beat(self._runner.info(), self._beat_every * _KNOWN_FOR)
 
     def _look(self) -> None:
-        counts = self._store.counts()
-        self._pipe.pace.note(counts)
-        if self._pipe.service is not None:
-            tallies = counts.tallies
-            self._pipe.service.meters.forget_others(
-                {each.queue for each in tallies}, {each.type for each in tallies}
-            )
+        self._on_counts(self._store.counts())
 
     def _tick(self) -> float | None:
-        return self._pipe.schedules.tick(self._store)
+        return self._fire_ticks(self._store)
 
     def _prune(self) -> float | None:
-        return 0.0 if self._store.prune(self._pipe.settings.keep) else None
+        return 0.0 if self._store.prune(self._keep) else None
 
 
 def _rescue_every(lease: float) -> float:

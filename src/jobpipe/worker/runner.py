@@ -22,7 +22,6 @@ from rate_envelope_queue import AsyncRateEnvelopeQueue, Clock, Envelope, SystemC
 
 from ..errors import LeaseLostError, StoreError
 from ..failpoints import reach
-from ..jobtypes.builtin import is_on
 from ..model.counts import WorkerInfo
 from ..model.job import Move, Progress
 from ..model.lease import Claim, Haul, Lease, LeaseState, Outcome, Settlement
@@ -32,10 +31,12 @@ from .begins import Begins
 from .executor import Performer
 from .held import Run
 from .prefetch import Prefetch
-from .settler import Recorder
+from .settler import Settler
 
 if TYPE_CHECKING:
-    from ..app import Jobpipe
+    from ..gateway.lazy_store import Gateway
+    from ..gateway.signals import Signals
+    from ..jobtypes.jobtype import JobType
     from .meters import Meters
 
 logger = logging.getLogger("jobpipe")
@@ -47,26 +48,37 @@ _CLOCK = SystemClock()
 
 
 class Runner:
-    """Runs the jobs of a pipe's types in this process, so many at once."""
+    """Runs jobs in this process, as many at once as it has slots."""
 
     on_progress: Callable[[], object] | None = None
     """Told, from any thread, that there is progress to take."""
 
-    def __init__(self, pipe: Jobpipe, meters: Meters, slots: int, *, clock: Clock = _CLOCK) -> None:
+    def __init__(
+        self,
+        gateway: Gateway,
+        types: Mapping[str, JobType[..., Any]],
+        signals: Signals,
+        meters: Meters,
+        *,
+        slots: int,
+        lease: float,
+        clock: Clock = _CLOCK,
+    ) -> None:
         self.name = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(2)}"
         self.slots = slots
         self.queue = AsyncRateEnvelopeQueue("jobpipe", workers=slots, stop_mode="stop", clock=clock)
         self.now = clock.now
-        self._pipe = pipe
-        self._store = pipe.store
+        self._store, self._async_store, self._feed = gateway
+        self._job_types = types
+        self._signals = signals
         self._meters = meters
         # Why not all: what is off here may be on in another process, which must get the job.
-        types = {name: job_type for name, job_type in pipe.types.items() if is_on(job_type)}
-        self._types = sorted(types)
-        self._limits = [job_type.limit for job_type in types.values() if job_type.limit is not None]
+        able = {name: job_type for name, job_type in types.items() if job_type.is_on}
+        self._types = sorted(able)
+        self._limits = [job_type.limit for job_type in able.values() if job_type.limit is not None]
         rated = {limit.type for limit in self._limits if limit.interval}
         self._unrated = [type for type in self._types if type not in rated]
-        self._lease = pipe.settings.lease
+        self._lease = lease
         self._began_at = time.time()
         self._lock = threading.Lock()  # of the flags of a run: handlers in threads begin on their own
         self._held: dict[Lease, Run] = {}  # until it is settled or given back
@@ -79,7 +91,9 @@ class Runner:
         self._prefetch = Prefetch(slots)
         self._progress: dict[Lease, Progress] = {}
         self._performer = Performer(begin=self._begin, report=self._report, end=self._end)
-        self._recorder = Recorder(pipe, self._settled)
+        self._settler = Settler(
+            lambda batch: self._async_store.call(self._store.settle, batch), self._settled
+        )
         self._claiming: asyncio.Task[None] | None = None
         self._beside: set[asyncio.Task[None]] = set()  # that give jobs back
         self._nudged = asyncio.Event()
@@ -95,13 +109,13 @@ class Runner:
         self._loop = asyncio.get_running_loop()
         if self._store.capabilities.shared:  # what others put in, this process is not told otherwise
             self._leave.append(
-                await self._pipe.courier.call(self._pipe.feed.listen, News.WORK, self._nudge_from_anywhere)
+                await self._async_store.call(self._feed.listen, News.WORK, self._nudge_from_anywhere)
             )
         await self.queue.start()
         self._leave += [
-            self._pipe.on_hint(self._nudge_from_anywhere),
-            self._pipe.on_cancel(self._cancel_from_anywhere),
-            self._pipe.on_pause(lambda queue: self._from_anywhere(self._give_back_queue, queue)),
+            self._signals.on_work(self._nudge_from_anywhere),
+            self._signals.on_cancel(self._cancel_from_anywhere),
+            self._signals.on_pause(lambda queue: self._from_anywhere(self._give_back_queue, queue)),
         ]
         self._claiming = self._loop.create_task(self._claim_jobs(), name="jobpipe-claims")
 
@@ -126,7 +140,7 @@ class Runner:
             await self._give_back(late, also_begun=True)
         await self._begins.stop()
         await self.queue.terminate()
-        await self._recorder.finish()
+        await self._settler.finish()
 
     async def _give_back(self, runs: list[Run], *, also_begun: bool = False) -> None:
         """Release jobs that have not begun, or not ended; what they come to is not recorded any more."""
@@ -152,7 +166,7 @@ class Runner:
         for run in runs:
             self._let_go(run)
         try:
-            await self._pipe.courier.call(
+            await self._async_store.call(
                 self._store.release, [run.claim.lease for run in runs], [run.key for run in runs]
             )
         except StoreError as error:
@@ -207,7 +221,7 @@ class Runner:
             room = self._prefetch.room(self._unended, self.now())
             if room > 0:
                 try:
-                    haul = await self._pipe.courier.call(self._claim, room)
+                    haul = await self._async_store.call(self._claim, room)
                 except StoreError as error:
                     if not failures:
                         logger.warning("no jobs can be claimed for now: %s", error)
@@ -233,7 +247,7 @@ class Runner:
                 pass
 
     def _claim(self, room: int) -> Haul:
-        """In the courier's thread. Why noted there: a handler may block the loop, and leases are kept all the same."""
+        """In a thread of the store. Why noted there: a handler may block the loop, and leases are kept all the same."""
         types = self._types if self._has_slots() else self._unrated
         self._has_more = True
         reach("claim-before")
@@ -293,7 +307,7 @@ class Runner:
             self._send(envelopes)
 
     def _hold(self, claims: list[Claim]) -> list[Run]:
-        types, now = self._pipe.types, self.now()
+        types, now = self._job_types, self.now()
         with self._lock:
             runs = [Run(claim, types[claim.type], now, self._arriving[claim.lease]) for claim in claims]
             self._held.update((run.claim.lease, run) for run in runs)
@@ -307,7 +321,7 @@ class Runner:
         return any(not run.is_begin_stored for run in self._held.values())
 
     async def _tell_begins(self, leases: list[Lease], started_at: list[float]) -> None:
-        states = await self._pipe.courier.call(self._store.begin, leases, started_at)
+        states = await self._async_store.call(self._store.begin, leases, started_at)
         self.begun(dict(zip(leases, states, strict=True)))
 
     def _send(self, envelopes: list[Envelope[Run]]) -> None:
@@ -358,7 +372,7 @@ class Runner:
         self._meters.run_seconds[run.claim.type].observe(now - run.began_at)
         self._unended -= 1
         self._prefetch.ended(now)
-        self._recorder.add(Settlement(run.claim.lease, outcome, run.started_at))
+        self._settler.add(Settlement(run.claim.lease, outcome, run.started_at))
         if outcome.cools:
             self._cooling.setdefault(run.claim.type, [])
             self._keep_cool(list(self._held.values()))

@@ -1,4 +1,4 @@
-"""Service: a pipe at work. It starts and stops what runs jobs in this process: runner, keeper, feed.
+"""Service: what runs jobs in this process. It starts and stops the runner and the heartbeat.
 
 The web application and the worker command are built on it.
 """
@@ -8,15 +8,25 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import StoreAwayError
-from .heartbeat import Keeper
+from .heartbeat import Heartbeat
+from .maintenance import Maintenance
 from .meters import Meters
 from .runner import Runner
 
 if TYPE_CHECKING:
-    from ..app import Jobpipe
+    from collections.abc import Callable, Mapping
+
+    from ..gateway.lazy_store import Gateway, LazyStore
+    from ..gateway.signals import Signals
+    from ..gateway.throughput import Throughput
+    from ..gateway.timetable import Timetable
+    from ..jobtypes.jobtype import JobType
+    from ..model.counts import Counts
+    from ..settings import Settings
+    from ..stores.base import Store
 
 logger = logging.getLogger("jobpipe")
 
@@ -24,50 +34,86 @@ _LOOK_AGAIN = 1.0
 """Seconds between two attempts to reach a store that is away at the start."""
 
 
-async def ask_store(pipe: Jobpipe) -> None:
-    """StoreError unless the store answers; what is asked costs it next to nothing."""
-    await pipe.courier.call(pipe.store.get, "?")  # no job is called that
-
-
 class Service:
-    """What runs in a process, as one thing with a start and a stop."""
+    """What runs in a process, as one thing with a start and a stop. `Jobpipe.make_service` makes it."""
 
-    def __init__(self, pipe: Jobpipe, *, workers: int | None = None) -> None:
-        self.pipe = pipe
+    def __init__(
+        self,
+        lazy_store: LazyStore,
+        settings: Settings,
+        types: Mapping[str, JobType[..., Any]],
+        schedules: Timetable,
+        signals: Signals,
+        throughput: Throughput,
+        *,
+        register: Callable[[Service | None], None],
+        workers: int | None = None,
+    ) -> None:
         self.meters = Meters()
         self.is_stopping = False
         """Does it take no more jobs?"""
         self.is_started = False
         self.is_ended = False
+        self._lazy_store = lazy_store
+        self._settings = settings
+        self._types = types
+        self._schedules = schedules
+        self._signals = signals
+        self._throughput = throughput
+        self._register = register  # RuntimeError where another one runs the jobs of the same pipe
         self._has_store = True  # as far as the last probe knew
-        self._slots = workers
+        self._slots = settings.workers if workers is None else workers
         self.runner: Runner | None = None
-        self._keeper: Keeper | None = None
+        self._heartbeat: Heartbeat | None = None
+        self._heartbeat_store: Store | None = None
 
     async def start(self) -> None:
         """Open the store and begin to run jobs."""
-        other = self.pipe.service
-        if other is not None and other is not self and not other.is_ended:
-            raise RuntimeError(
-                "this pipe runs jobs in this process already: one `pipe.running()` at a time, on one event loop"
-            )
-        self.pipe.service = self
+        self._register(self)
         try:
             await self._start()
         except BaseException:
-            self.pipe.service = None
+            self._register(None)
             raise
         self.is_started = True
 
     async def _start(self) -> None:
-        settings = self.pipe.settings
-        slots = settings.workers if self._slots is None else self._slots
-        await asyncio.to_thread(lambda: self.pipe.schedules.register(self.pipe.store))
-        if slots:
-            self.runner = Runner(self.pipe, self.meters, slots)
+        gateway = await asyncio.to_thread(self._opened)
+        if self._slots:
+            self.runner = Runner(
+                gateway,
+                self._types,
+                self._signals,
+                self.meters,
+                slots=self._slots,
+                lease=self._settings.lease,
+            )
             await self.runner.start()
-        self._keeper = Keeper(self.pipe, self.runner)
-        self._keeper.start()
+        self._heartbeat_store = gateway.store.sibling()
+        self._heartbeat = Heartbeat(self.maintenance(self._heartbeat_store), self.runner)
+        self._heartbeat.start()
+
+    def _opened(self) -> Gateway:
+        gateway = self._lazy_store()
+        self._schedules.register(gateway.store)
+        return gateway
+
+    def maintenance(self, store: Store) -> Maintenance:
+        """What its heartbeat does, with a handle on the store for it alone."""
+        return Maintenance(
+            store,
+            self.runner,
+            lease=self._settings.lease,
+            keep=self._settings.keep,
+            tick=self._schedules.tick,
+            on_counts=self._on_counts,
+        )
+
+    def _on_counts(self, counts: Counts) -> None:
+        self._throughput.note(counts)
+        self.meters.forget_others(
+            {each.queue for each in counts.tallies}, {each.type for each in counts.tallies}
+        )
 
     async def start_when_possible(self, stop: asyncio.Event) -> bool:
         """Start as soon as the store is there; False if the stop came before."""
@@ -91,7 +137,7 @@ class Service:
         if not self.is_started or self.is_stopping:
             return False
         try:
-            await ask_store(self.pipe)
+            await self._lazy_store().probe()
         except Exception as error:
             if self._has_store:  # Why once: probes come every second
                 logger.warning("not ready: %s", error)
@@ -111,12 +157,14 @@ class Service:
         self.begin_stop()
         try:
             if self.runner is not None:
-                await self.runner.stop(self.pipe.settings.grace if grace is None else grace)
-            if self._keeper is not None:
-                await asyncio.to_thread(self._keeper.stop)
+                await self.runner.stop(self._settings.grace if grace is None else grace)
+            if self._heartbeat is not None:
+                await asyncio.to_thread(self._heartbeat.stop)
+            if self._heartbeat_store is not None:
+                await asyncio.to_thread(self._heartbeat_store.close)
         finally:
             self.is_ended = True
 
     async def close(self) -> None:
         """Let go of the store: after the last read."""
-        await asyncio.to_thread(self.pipe.close)
+        await asyncio.to_thread(self._lazy_store.close)

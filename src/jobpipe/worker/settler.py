@@ -1,18 +1,14 @@
-"""Recorder: writes outcomes to the store, all that there are at once, and keeps them while it is away."""
+"""Settler: writes outcomes to the store, all that there are at once, and keeps them while it is away."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
 
 from ..errors import StoreAwayError
 from ..failpoints import reach
 from ..model.lease import Settlement
-
-if TYPE_CHECKING:
-    from ..app import Jobpipe
 
 logger = logging.getLogger("jobpipe")
 
@@ -22,11 +18,15 @@ _LAST_WORD = 1.0
 _AWAY_PAUSES = (0.05, 0.2, 1.0)
 
 
-class Recorder:
+class Settler:
     """The outcomes that are to be recorded; used on one event loop."""
 
-    def __init__(self, pipe: Jobpipe, on_settled: Callable[[list[tuple[Settlement, bool]]], object]) -> None:
-        self._pipe = pipe
+    def __init__(
+        self,
+        settle: Callable[[list[Settlement]], Awaitable[list[bool]]],
+        on_settled: Callable[[list[tuple[Settlement, bool]]], object],
+    ) -> None:
+        self._settle = settle
         self._on_settled = on_settled  # told of each batch, and whether each of it was recorded
         self._settlements: list[Settlement] = []
         self._task: asyncio.Task[None] | None = None
@@ -35,7 +35,9 @@ class Recorder:
         """Record it soon, with all that comes meanwhile."""
         self._settlements.append(settlement)
         if self._task is None or self._task.done():
-            self._task = asyncio.get_running_loop().create_task(self._record(), name="jobpipe-settlements")
+            self._task = asyncio.get_running_loop().create_task(
+                self._settle_all(), name="jobpipe-settlements"
+            )
 
     async def finish(self) -> None:
         """Wait a little longer for what is not recorded yet."""
@@ -48,14 +50,14 @@ class Recorder:
                 "%d outcomes could not be recorded: their jobs will run again", len(self._settlements)
             )
 
-    async def _record(self) -> None:
+    async def _settle_all(self) -> None:
         failures = 0
         size = _MOST
         while self._settlements:
             batch = self._settlements[:size]
             reach("settle-before")
             try:
-                recorded = await self._pipe.courier.call(self._pipe.store.settle, batch)
+                recorded = await self._settle(batch)
                 reach("settle-after")
             except StoreAwayError as error:
                 if not failures:

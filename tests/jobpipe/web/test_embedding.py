@@ -22,7 +22,6 @@ from jobpipe import Jobpipe
 from jobpipe.web.auth import Guard
 from jobpipe.web.place import path_of, root_of
 from jobpipe.web.problems import ForeignCallerError
-from jobpipe.worker.service import Service
 
 from ..conftest import Gate, run
 from .conftest import problem, until
@@ -301,7 +300,7 @@ def test_a_pipe_is_run_once_at_a_time(pipe: Jobpipe) -> None:
                     async with pipe.running():
                         pass
                 with pytest.raises(RuntimeError, match="already"):
-                    await Service(pipe).start()
+                    await pipe.make_service().start()
                 await pipe.wait((await pipe.enqueue("echo", id="a")).id)
             async with pipe.running():
                 await pipe.wait((await pipe.enqueue("echo", id="b")).id)

@@ -15,7 +15,6 @@ import pytest
 
 from jobpipe import Jobpipe
 from jobpipe.model.job import TRANSITIONS, JobStatus, Move
-from jobpipe.worker.service import Service
 
 from .conftest import Caller, calling, problem, run
 
@@ -109,7 +108,7 @@ def test_they_need_no_token_but_the_services_own_name() -> None:
 def test_they_are_there_while_the_service_still_waits_for_its_store() -> None:
     async def main() -> None:
         pipe = Jobpipe("memory://")
-        async with calling(pipe, service=Service(pipe)) as call:
+        async with calling(pipe, service=pipe.make_service()) as call:
             assert (await call("GET", "/")).status_code == 200
             problem(await call("GET", "/stats"), 503)
 

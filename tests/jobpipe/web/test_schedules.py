@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from jobpipe import Jobpipe
-from jobpipe.worker.service import Service
 
 from .conftest import Caller, calling, problem
 
@@ -253,7 +252,7 @@ def test_a_token_for_reading_changes_no_schedule() -> None:
 def test_a_full_queue_and_a_stop_refuse_a_run_by_hand() -> None:
     async def main() -> None:
         pipe = Jobpipe("memory://", queue_size=1)
-        service = Service(pipe, workers=0)
+        service = pipe.make_service(workers=0)
         async with calling(pipe, service=service) as call:
             await service.start()
             await call("PUT", "/schedules/s", json=EVERY)

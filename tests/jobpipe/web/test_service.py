@@ -10,8 +10,6 @@ import jsonschema_rs
 
 from jobpipe import Jobpipe
 from jobpipe.web.app import make_app
-from jobpipe.worker.maintenance import Chores
-from jobpipe.worker.service import Service
 
 from .conftest import Caller, calling, problem
 
@@ -29,7 +27,7 @@ def test_names_without_jobs_leave_the_metrics() -> None:
     async def main() -> None:
         pipe = Jobpipe("memory://", keep=0)
         pipe.job("gone")(lambda: None)
-        service = Service(pipe)
+        service = pipe.make_service()
         async with calling(pipe, service=service) as call:
             await service.start()
             await call("POST", "/enqueue", json={"id": "a", "type": "gone", "queue": "old"})
@@ -38,9 +36,9 @@ def test_names_without_jobs_leave_the_metrics() -> None:
             for id in "ab":
                 await call("GET", f"/jobs/{id}/wait")
             before = (await call("GET", "/metrics")).text
-            chores = Chores(pipe, None, pipe.store)
+            maintenance = service.maintenance(pipe.store)
             for moment in (0.0, 120.0):
-                chores.do(moment)
+                maintenance.do(moment)
             after = (await call("GET", "/metrics")).text
             for name in ('type="gone"', 'queue="old"'):
                 assert name in before
@@ -57,7 +55,7 @@ def test_names_without_jobs_leave_the_metrics() -> None:
 def test_a_service_is_ready_between_start_and_stop_and_reads_go_on_after() -> None:
     async def main() -> None:
         pipe = Jobpipe("memory://")
-        service = Service(pipe)
+        service = pipe.make_service()
         async with calling(pipe, service=service) as call:
             await call.refused(503, "GET", "/readyz")
             await call.refused(503, "GET", "/jobs")

@@ -10,11 +10,11 @@ import codecs
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from functools import cached_property
 from math import isinf
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -28,9 +28,6 @@ from .gate import FIELD, SETTING, Gate
 from .network import Network
 from .patience import patience
 from .request import MOST_BODY, Request, Response
-
-if TYPE_CHECKING:
-    from ...app import Jobpipe
 
 T = TypeVar("T")
 
@@ -70,21 +67,20 @@ class HttpAnswer(Struct, frozen=True, kw_only=True):
 
 
 class HttpJob:
-    """Calls a URL for a job, if the settings of the pipe allow it."""
+    """Calls a URL for a job, if it is one of the targets."""
 
-    def __init__(self, pipe: Jobpipe, network: Network | None = None) -> None:
-        self._pipe = pipe
+    def __init__(self, targets: Callable[[], Iterable[str]], network: Network | None = None) -> None:
+        self._targets = targets  # Why called late: settings are read when a pipe is first used
         self._network = Network() if network is None else network
 
     @property
     def is_on(self) -> bool:
         """May anything be called?"""
-        return bool(self._pipe.settings.http_targets)
+        return bool(self._targets())
 
     @cached_property
     def _gate(self) -> Gate:
-        # Why late: the settings are read when the pipe is first used, and the type is there before.
-        targets = Targets(self._pipe.settings.http_targets)
+        targets = Targets(self._targets())
         if not targets:
             raise BadInputError(
                 "type",
