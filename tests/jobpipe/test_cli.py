@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from jobpipe.cli.listener import listen, url_of
 from jobpipe.cli.main import app
 from jobpipe.errors import JobpipeError, SettingsError
+from jobpipe.process.listening import listen, url_of
 from jobpipe.settings import Settings, flag_of
 from jobpipe.stores import open_store
 

@@ -276,7 +276,7 @@ def test_the_supervisor_needs_no_asyncio(tmp_path: Path) -> None:
         "package = types.ModuleType('jobpipe')\n"
         "package.__path__ = importlib.util.find_spec('jobpipe').submodule_search_locations\n"
         "sys.modules['jobpipe'] = package\n"
-        "import jobpipe.cli.main, jobpipe.process.supervisor, jobpipe.cli.listener\n"
+        "import jobpipe.cli.main, jobpipe.process.supervisor, jobpipe.process.listening\n"
         "print('found', {'asyncio', 'rich', 'msgspec'} & set(sys.modules))"
     )
     with program(["-c", code], tmp_path) as found:

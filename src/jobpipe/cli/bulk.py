@@ -14,7 +14,7 @@ from ..errors import (
     StoreRefusedError,
 )
 from .interrupts import held
-from .lines import BadLineError, Line
+from .render.lines import BadLineError, Line
 from .target import RefusedError, Target
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from .payload import typed_payload
 if TYPE_CHECKING:
     from ..gateway.explain import Explanation
     from .bulk import Bulk
-    from .lines import Source
-    from .progress import Bar
+    from .render.lines import Source
+    from .render.progress import Bar
     from .target import Target
 
 _WORTH_A_WORD = {"no_worker", "paused"}
@@ -148,7 +148,7 @@ def _put_one(
     as_json: bool,
     flags: Mapping[str, Any],
 ) -> None:
-    from .tables import print_job, print_json
+    from .render.tables import print_job, print_json
     from .target import open_target
 
     with open_target(flags, may_make=True) as target:
@@ -190,8 +190,8 @@ def _put_file(
 ) -> None:
     from ..model.text import counted
     from .bulk import Bulk
-    from .lines import open_source
-    from .progress import bar
+    from .render.lines import open_source
+    from .render.progress import bar
     from .target import open_target
 
     with open_source(path, defaults) as source, open_target(flags, may_make=True) as target:
@@ -214,7 +214,7 @@ def _put_file(
 
 def _fill(bulk: Bulk, source: Source, shown: Bar) -> typer.Exit | None:
     """Put all of it in; what stops it comes back, told."""
-    from .lines import BadLineError
+    from .render.lines import BadLineError
 
     try:
         for chunk in source.chunks():
@@ -256,7 +256,7 @@ def _await(
 
 
 def _print_outcome(bulk: Bulk, found: dict[str, int], as_json: bool) -> None:
-    from .tables import print_json
+    from .render.tables import print_json
 
     if as_json:
         print_json({"new": bulk.new, "known": bulk.known, **found})

@@ -14,7 +14,7 @@ import typer
 
 from ..errors import BadInputError, JobpipeError, SettingsError
 from ..process.logs import escape
-from .spelling import as_given, as_typed
+from .render.spelling import as_given, as_typed
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -52,7 +52,7 @@ def jobs(
     flags: Mapping[str, Any],
 ) -> None:
     """List jobs, newest first."""
-    from .tables import print_jobs, print_json
+    from .render.tables import print_jobs, print_json
     from .target import open_target
 
     with open_target(flags) as target:
@@ -73,7 +73,7 @@ def job(
     flags: Mapping[str, Any],
 ) -> None:
     """Show a job with its history."""
-    from .tables import print_explanation, print_job, print_json
+    from .render.tables import print_explanation, print_job, print_json
     from .target import open_target
 
     with open_target(flags) as target:

@@ -10,7 +10,7 @@ import typer
 from ..model.text import counted
 from .guard import guarded
 from .jobs import Json
-from .progress import bar
+from .render.progress import bar
 
 if TYPE_CHECKING:
     from ..gateway.promote import Moved
@@ -32,7 +32,7 @@ def promote(
     """
     from ..gateway.promote import promote as move
     from ..stores import open_store
-    from .tables import print_json
+    from .render.tables import print_json
     from .target import check_url
 
     check_url("SOURCE", source, may_make=False)

@@ -38,7 +38,7 @@ def schedules(*, ctx: typer.Context, json: Json = False, flags: Mapping[str, Any
             given = "--json" if json else f"--{next(iter(flags))}"
             raise BadInputError(given, f"must come after the word {ctx.invoked_subcommand!r}")
         return
-    from .tables import print_json, print_schedules
+    from .render.tables import print_json, print_schedules
 
     found = _asked(flags, lambda target: target.schedules())
     print_json(found) if json else print_schedules(found)
@@ -49,7 +49,7 @@ def schedules(*, ctx: typer.Context, json: Json = False, flags: Mapping[str, Any
 @with_target
 def show(*, name: Name, json: Json = False, flags: Mapping[str, Any]) -> None:
     """Show a schedule with its next five ticks."""
-    from .tables import print_json, print_schedule
+    from .render.tables import print_json, print_schedule
 
     found = _asked(flags, lambda target: target.schedule(name))
     print_json(found) if json else print_schedule(found)
@@ -108,7 +108,7 @@ def put(
     flags: Mapping[str, Any],
 ) -> None:
     """Make or change a schedule. One whose timing stays the same keeps its ticks."""
-    from .tables import print_json, print_schedule
+    from .render.tables import print_json, print_schedule
 
     if missed not in _MISSED:
         raise BadInputError("--missed", f"must be {' or '.join(_MISSED)}, got {missed!r}")
@@ -128,7 +128,7 @@ def put(
 @with_target
 def run(*, name: Name, json: Json = False, flags: Mapping[str, Any]) -> None:
     """Put the job of a schedule in now, beside its ticks."""
-    from .tables import print_json
+    from .render.tables import print_json
 
     receipt = _asked(flags, lambda target: target.run_schedule(name))
     if json:
@@ -158,14 +158,14 @@ def resume(*, name: Name, json: Json = False, flags: Mapping[str, Any]) -> None:
 @with_target
 def drop(*, name: Name, json: Json = False, flags: Mapping[str, Any]) -> None:
     """Forget a schedule. Its jobs stay; one that a program declares comes back when that starts."""
-    from .tables import print_json
+    from .render.tables import print_json
 
     _asked(flags, lambda target: target.drop_schedule(name))
     print_json({"name": name, "dropped": True}) if json else typer.echo(f"{name} dropped")
 
 
 def _hold(verb: str, name: str, as_json: bool, flags: Mapping[str, Any]) -> None:
-    from .tables import hold_in_words, print_json
+    from .render.tables import hold_in_words, print_json
 
     found = _asked(flags, lambda target: target.hold_schedule(verb, name))
     print_json(found) if as_json else typer.echo(hold_in_words(found))

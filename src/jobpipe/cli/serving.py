@@ -93,7 +93,7 @@ def _supervise(
             raise SettingsError("--processes", "must be 1 with memory://, which no two processes share")
         if not is_web:
             return supervisor.Terms(grace=told["grace"], announcement="working")
-        from .listener import is_reachable, listen, url_of
+        from ..process.listening import is_reachable, listen, url_of
 
         is_open = told["has_token"] or is_insecure
         sockets = listen(told["host"], told["port"], beyond_loopback=is_open)

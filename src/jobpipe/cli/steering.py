@@ -90,7 +90,7 @@ def _steer(
     as_json: bool,
     flags: Mapping[str, Any],
 ) -> None:
-    from .tables import print_json
+    from .render.tables import print_json
     from .target import open_target
 
     has_filter = any(value is not None for value in filters.values())
@@ -113,7 +113,7 @@ def _steer(
 
 def _steer_each(target: Target, verb: str, ids: list[str], as_json: bool) -> None:
     """Each by itself: one that cannot be changed keeps no other from it."""
-    from .tables import print_json
+    from .render.tables import print_json
     from .target import RefusedError
 
     changed = []
@@ -151,7 +151,7 @@ def _ask(verb: str, count: int) -> None:
 
 
 def _hold(verb: str, queue: str, as_json: bool, flags: Mapping[str, Any]) -> None:
-    from .tables import print_json
+    from .render.tables import print_json
     from .target import open_target
 
     with open_target(flags) as target:

@@ -18,7 +18,7 @@ def migrate(*, json: Json = False, flags: Mapping[str, Any]) -> None:
     """Bring the store's schema up to date. Every other command does so too; this one does nothing else."""
     from ..settings import Settings
     from ..stores import open_store
-    from .tables import print_json
+    from .render.tables import print_json
 
     store = open_store(Settings.load(flags).store)
     try:
@@ -38,7 +38,7 @@ def check(*, json: Json = False, flags: Mapping[str, Any]) -> None:
 
     Code 1 if the store cannot be used, or the service is not ready.
     """
-    from .tables import print_json
+    from .render.tables import print_json
     from .target import open_target
 
     with open_target(flags) as target:

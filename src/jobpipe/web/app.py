@@ -17,19 +17,19 @@ from . import problems
 from .auth import Guard
 from .body import HELD, Bodies, HeldBody
 from .call import Call
-from .enqueue import Enqueue
-from .events import HEARTBEAT, Events
 from .openapi import document
 from .pages import Pages
 from .place import path_of, root_of
 from .problems import NoSuchPathError, WrongMethodError
-from .routes_jobs import JobRoutes
-from .routes_limits import LimitRoutes
-from .routes_queues import QueueRoutes
-from .routes_schedules import ScheduleRoutes
-from .routes_service import ServiceRoutes
+from .routes.enqueue import Enqueue
+from .routes.jobs import JobRoutes
+from .routes.limits import LimitRoutes
+from .routes.queues import QueueRoutes
+from .routes.schedules import ScheduleRoutes
+from .routes.service import ServiceRoutes
 from .safety import safely
 from .site import Site
+from .sse.events import HEARTBEAT, Events
 from .tally import Tally
 
 if TYPE_CHECKING:

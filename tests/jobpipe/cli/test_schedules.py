@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jobpipe.cli.tables import until
+from jobpipe.cli.render.tables import until
 
 from .conftest import call, call_json
 

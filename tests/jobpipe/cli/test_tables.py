@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from jobpipe.cli.columns import Cell, Row, print_columns
-from jobpipe.cli.tables import print_job, print_jobs, print_schedule, print_schedules
+from jobpipe.cli.render.columns import Cell, Row, print_columns
+from jobpipe.cli.render.tables import print_job, print_jobs, print_schedule, print_schedules
 from jobpipe.gateway.timetable import ScheduleInfo
 from jobpipe.model.job import Attempt, Job, JobError, JobStatus, Progress
 from jobpipe.stores.base import Missed

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from jobpipe.web import reader as reader_module
-from jobpipe.web.piece import EventsPiece, Piece
-from jobpipe.web.reader import Reader
+from jobpipe.web.sse import reader as reader_module
+from jobpipe.web.sse.piece import EventsPiece, Piece
+from jobpipe.web.sse.reader import Reader
 
 PULSE, BEAT = Piece(b"pulse;"), Piece(b"beat;")
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from jobpipe.web.piece import LARGEST_PIECE, EventsPiece, Frame, pieces_of
-from jobpipe.web.rounds import LONGEST_ROUND, LONGEST_TURN, MOST_GATHERED, SHARE, Rounds
+from jobpipe.web.sse.piece import LARGEST_PIECE, EventsPiece, Frame, pieces_of
+from jobpipe.web.sse.rounds import LONGEST_ROUND, LONGEST_TURN, MOST_GATHERED, SHARE, Rounds
 
 
 @dataclass(eq=False)

@@ -15,9 +15,9 @@ import pytest
 from jobpipe import Jobpipe
 from jobpipe.errors import StoreAwayError
 from jobpipe.stores.memory import MemoryStore
-from jobpipe.web import events
 from jobpipe.web import serve as serving_module
 from jobpipe.web.app import WebApp, make_app
+from jobpipe.web.sse import events
 
 from .conftest import Server, problem, serving, until
 

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from ...gateway.history import Past
 from ..remote import ServiceTarget
-from ..tables import print_json
+from ..render.tables import print_json
 from .glyphs import glyphs_for
 from .keys import KeyReader
 from .model import Order, Snapshot, State, begin, lost, seen, ticked, told

@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from ..errors import BadInputError
-from ..model.job import JobStatus
-from . import problems
-from .call import Call, Stream, encode
-from .extensions import ABORT, WRITE
+from ...errors import BadInputError
+from ...model.job import JobStatus
+from .. import problems
+from ..call import Call, Stream, encode
+from ..extensions import ABORT, WRITE
+from ..query import EventsQuery, read_query
+from ..site import Site, is_cancelled
 from .piece import Frame
 from .pulse import SIGN_OF_LIFE, Pulses
-from .query import EventsQuery, read_query
 from .reader import Reader
 from .rounds import Rounds
-from .site import Site, is_cancelled
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
-    from ..model.counts import JobEvent
+    from ...model.counts import JobEvent
 
 MEDIA_TYPE = "text/event-stream"
 HEARTBEAT = 15.0

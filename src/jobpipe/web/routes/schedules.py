@@ -9,14 +9,14 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ..errors import BadInputError, ScheduleNotFoundError
-from ..gateway.timetable import Expression, Interval, ScheduleInfo, ScheduleRequest, Zone
-from ..model.request import Id, Instant, Name, convert
-from ..model.schedule import Missed
-from .body import BESIDE_PAYLOAD, read_json
-from .call import Call, json_response
+from ...errors import BadInputError, ScheduleNotFoundError
+from ...gateway.timetable import Expression, Interval, ScheduleInfo, ScheduleRequest, Zone
+from ...model.request import Id, Instant, Name, convert
+from ...model.schedule import Missed
+from ..body import BESIDE_PAYLOAD, read_json
+from ..call import Call, json_response
+from ..site import Site
 from .enqueue import Accepted
-from .site import Site
 
 _TIMING = ("every", "cron", "tz")
 _NULL = {"type": "null"}

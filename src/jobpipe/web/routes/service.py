@@ -8,15 +8,15 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ..errors import StoreError
-from ..gateway.history import Past
-from ..gateway.views import Stats, Worker, worker_of
-from ..model.counts import Tally
-from .call import Call, json_response
-from .metrics import MEDIA_TYPE, MetricsPage
-from .place import root_of
-from .problems import NotReadyError
-from .site import Site
+from ...errors import StoreError
+from ...gateway.history import Past
+from ...gateway.views import Stats, Worker, worker_of
+from ...model.counts import Tally
+from ..call import Call, json_response
+from ..metrics import MEDIA_TYPE, MetricsPage
+from ..place import root_of
+from ..problems import NotReadyError
+from ..site import Site
 
 
 class Health(Struct, frozen=True):

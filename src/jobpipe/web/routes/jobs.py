@@ -11,15 +11,15 @@ from msgspec import UNSET, Struct, UnsetType
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ..errors import BadInputError, JobNotFoundError
-from ..gateway.explain import Explanation
-from ..model.ids import check_id
-from ..model.job import Job, JobError, JobStatus, Progress
-from ..model.request import Name, convert
-from .body import BESIDE_PAYLOAD, read_json
-from .call import Call, json_response
-from .query import JobsQuery, WaitQuery
-from .site import Site
+from ...errors import BadInputError, JobNotFoundError
+from ...gateway.explain import Explanation
+from ...model.ids import check_id
+from ...model.job import Job, JobError, JobStatus, Progress
+from ...model.request import Name, convert
+from ..body import BESIDE_PAYLOAD, read_json
+from ..call import Call, json_response
+from ..query import JobsQuery, WaitQuery
+from ..site import Site
 
 
 class ListedJob(Struct, frozen=True, kw_only=True):

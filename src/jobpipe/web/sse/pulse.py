@@ -9,11 +9,11 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from ..errors import StoreError
-from ..gateway.history import Pulse
-from .call import encode
+from ...errors import StoreError
+from ...gateway.history import Pulse
+from ..call import encode
+from ..site import Site
 from .piece import Piece
-from .site import Site
 
 logger = logging.getLogger("jobpipe")
 

@@ -15,10 +15,10 @@ from typing import IO, Any, NamedTuple
 
 from msgspec import UNSET
 
-from ..app import LARGEST_BATCH
-from ..errors import BadInputError, JobpipeError, SettingsError
-from ..model.json import MOST_PARTS, BadJsonError, parse
-from ..model.request import JobRequest, read
+from ...app import LARGEST_BATCH
+from ...errors import BadInputError, JobpipeError, SettingsError
+from ...model.json import MOST_PARTS, BadJsonError, parse
+from ...model.request import JobRequest, read
 
 LONGEST_LINE = 16 * 1024 * 1024
 _MOST_BYTES = 8 * 1024 * 1024

@@ -6,9 +6,9 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ..gateway.limits import LimitInfo
-from .call import Call, json_response
-from .site import Site
+from ...gateway.limits import LimitInfo
+from ..call import Call, json_response
+from ..site import Site
 
 
 class LimitList(Struct, frozen=True):

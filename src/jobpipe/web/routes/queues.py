@@ -6,10 +6,10 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ..gateway.views import QueueInfo
-from .call import Call, json_response
-from .problems import NoSuchPathError
-from .site import Site
+from ...gateway.views import QueueInfo
+from ..call import Call, json_response
+from ..problems import NoSuchPathError
+from ..site import Site
 
 
 class QueueList(Struct, frozen=True):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from ..process.logs import escape
+from ...process.logs import escape
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

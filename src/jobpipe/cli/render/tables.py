@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import typer
 
-from ..process.logs import escape
+from ...process.logs import escape
 from .columns import Cell, print_columns
 
 if TYPE_CHECKING:
-    from ..gateway.explain import Explanation
-    from ..gateway.timetable import ScheduleInfo
-    from ..model.job import Attempt, Job
+    from ...gateway.explain import Explanation
+    from ...gateway.timetable import ScheduleInfo
+    from ...model.job import Attempt, Job
 
 _COLOURS = {
     "scheduled": "cyan",

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from typer.models import ArgumentInfo, OptionInfo
 
-from ..settings import Settings, flag_of
+from ...settings import Settings, flag_of
 
 if TYPE_CHECKING:
-    from ..errors import BadInputError, SettingsError
+    from ...errors import BadInputError, SettingsError
 
 _OTHER = re.compile(r"^(?P<word> (?:and|or|is for) )(?P<field>\w+)\b")
 """The second field of a problem that is about two."""
