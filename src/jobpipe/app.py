@@ -14,27 +14,26 @@ from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack, overload
 
-from msgspec import UNSET
-
-from .errors import BadInputError, JobConflictError, JobNotFoundError, WrongStatusError
+from .errors import BadInputError, JobNotFoundError
 from .gateway import explain as explaining
 from .gateway.async_store import AsyncStore, unwrap
 from .gateway.feed import Feed
+from .gateway.jobs import Jobs
 from .gateway.lazy_store import Gateway, LazyStore
 from .gateway.limits import LimitInfo, look_at_limits
 from .gateway.signals import Signals
 from .gateway.throughput import Throughput
 from .gateway.timetable import ScheduleRequest, Timetable
-from .gateway.views import JobPage, QueueInfo, Stats, filter_of, queues_of, read_cursor
+from .gateway.views import JobPage, QueueInfo, Stats, filter_of, queues_of
 from .jobtypes import builtin
-from .jobtypes.jobtype import Defaults, JobType, TypeOptions, takes_payload, terms_of
-from .model import json
+from .jobtypes.jobtype import JobType, TypeOptions, takes_payload, terms_of
+from .jobtypes.prepare import prepare, prepare_many
 from .model.admission import Bounds
-from .model.counts import Filter, JobEvent, WorkerInfo
-from .model.ids import check_id, check_name, check_text, new_id
-from .model.job import DEFAULT_QUEUE, DEFAULT_RETRIES, FINISHED, FORMER_RETRIES, Job, JobStatus, Move, sources
+from .model.counts import WorkerInfo
+from .model.ids import check_name, check_text
+from .model.job import Job, JobStatus
 from .model.newjob import Answer, NewJob, Receipt
-from .model.request import JobOptions, JobRequest, check, convert, read, read_many
+from .model.request import JobOptions, JobRequest, convert, read, read_many
 from .model.schedule import Missed
 from .model.ticks import seconds_of
 from .settings import Settings
@@ -46,13 +45,6 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-MOST_AT_ONCE = 500
-"""Jobs on a page."""
-LARGEST_BATCH = 1_000
-LONGEST_WAIT = 300.0
-_LOOK_AGAIN = 5.0
-"""Seconds after which one who waits looks for himself."""
 
 
 class Jobpipe:
@@ -77,6 +69,7 @@ class Jobpipe:
         self._lazy_store = LazyStore(
             given, lambda: self.settings, lambda: self.capacity, self.signals.notify_work
         )
+        self._jobs = Jobs(self._lazy_store, self.signals)
         self._types: dict[str, JobType[..., Any]] = {}
         self.throughput = Throughput()
         self.service: Service | None = None
@@ -270,7 +263,7 @@ class Jobpipe:
 
         return make_app(self, lifespan=True, allowed_hosts=allowed_hosts, only_local=not insecure)
 
-    # Putting in
+    # Enqueue
 
     async def enqueue(
         self, type: str, payload: Any = None, *, connection: Any = None, **options: Unpack[JobOptions]
@@ -298,55 +291,11 @@ class Jobpipe:
 
     def prepare(self, request: JobRequest) -> NewJob:
         """The request with its defaults filled in and its payload checked; BadInputError naming the field."""
-        type = check_name("type", request.type)
-        job_type = self.types.get(type)
-        id = new_id() if request.id is UNSET else check_id(request.id)
-        payload = json.encode(request.payload) if job_type is None else job_type.encode(request.payload)
-        json.check_size(payload, self.settings.max_payload)
-        key = None if job_type is None else job_type.key(payload)
-        defaults = _PLAIN if job_type is None else job_type.defaults
-        queue = defaults.queue if request.queue is UNSET else check_name("queue", request.queue)
-        max_retries = defaults.max_retries if request.max_retries is UNSET else request.max_retries
-        priority = defaults.priority if request.priority is UNSET else request.priority
-        deadline = defaults.deadline if request.deadline is UNSET else request.deadline
-        run_at = None if request.run_at is UNSET else request.run_at.timestamp()
-        delay = 0.0 if request.delay is UNSET else float(request.delay)
-        retries = [max_retries]
-        # Why only with an id: one that was made just now can be no other job's.
-        if request.id is not UNSET and request.max_retries is UNSET and max_retries == DEFAULT_RETRIES:
-            retries += FORMER_RETRIES
-        fingerprint, *former = json.fingerprints(
-            payload, *((type, queue, each, priority, delay, run_at, deadline) for each in retries)
-        )
-        return NewJob(
-            id=id,
-            type=type,
-            queue=queue,
-            payload=payload,
-            max_retries=max_retries,
-            priority=priority,
-            delay=delay,
-            run_at=run_at,
-            deadline=deadline,
-            fingerprint=fingerprint,
-            key=key,
-            former=tuple(former),
-        )
+        return prepare(request, self.types.get(request.type), self.settings.max_payload)
 
     def prepare_many(self, requests: Iterable[JobRequest], where: str = "jobs") -> list[NewJob]:
         """The requests of one batch; BadInputError naming the place, JobConflictError for an id that is there twice."""
-        jobs = []
-        for index, request in enumerate(requests):
-            try:
-                jobs.append(self.prepare(check(request)))
-            except BadInputError as error:
-                raise error.within(f"{where}[{index}].") from error.__cause__
-        seen: set[str] = set()
-        for job in jobs:
-            if job.id in seen:
-                raise JobConflictError(job.id, "is twice in the batch")
-            seen.add(job.id)
-        return jobs
+        return prepare_many(requests, self.prepare, where)
 
     async def insert(self, batch: list[NewJob], bounds: Bounds | None = None) -> Answer:
         """Insert prepared jobs, and let workers of this process know; without bounds, those of the program hold."""
@@ -373,14 +322,11 @@ class Jobpipe:
     def _insert_in(self, connection: Any, batch: list[NewJob]) -> Answer | Awaitable[Answer]:
         return self.store.insert_in(connection, batch, capacity=self.capacity)
 
-    # Looking
+    # Inspect
 
     async def get(self, id: str) -> Job:
         """The whole job with its history; JobNotFoundError."""
-        job = await self.async_store.call(self.store.get, check_text("id", id))
-        if job is None:
-            raise JobNotFoundError(id)
-        return job
+        return await self._jobs.get(id)
 
     async def page(
         self,
@@ -392,40 +338,11 @@ class Jobpipe:
         cursor: str | None = None,
     ) -> JobPage:
         """The newest jobs, at most `limit`; give `next_cursor` as `cursor` for the next page."""
-        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_AT_ONCE:
-            raise BadInputError("limit", f"must be a whole number from 1 to {MOST_AT_ONCE}, got {limit!r}")
-        page = await self.async_store.call(
-            self.store.page, filter_of(status=status, type=type, queue=queue), limit, read_cursor(cursor)
-        )
-        return JobPage(page.jobs, None if page.next is None else str(page.next))
+        return await self._jobs.page(filter_of(status=status, type=type, queue=queue), limit, cursor)
 
     async def wait(self, id: str, timeout: float = 30.0) -> Job:
         """The job as soon as it is finished, or as it is when the time is over."""
-        if isinstance(timeout, bool) or not isinstance(timeout, int | float):
-            raise BadInputError("timeout", f"must be a number of seconds, got {timeout!r}")
-        loop = asyncio.get_running_loop()
-        until = loop.time() + timeout
-        changed = asyncio.Event()
-
-        def heed(events: list[JobEvent]) -> None:
-            if any(event.id == id and event.status in FINISHED for event in events):
-                loop.call_soon_threadsafe(changed.set)
-
-        leave = await self.async_store.call(self.feed.subscribe, heed)
-        try:
-            while True:
-                job = await self.get(id)
-                remaining = until - loop.time()
-                if job.is_finished or remaining <= 0:
-                    return job
-                try:
-                    async with asyncio.timeout(min(remaining, _LOOK_AGAIN)):
-                        await changed.wait()
-                except TimeoutError:
-                    pass
-                changed.clear()
-        finally:
-            leave()
+        return await self._jobs.wait(id, timeout)
 
     async def explain(self, id: str) -> explaining.Explanation:
         """Why the job is not running; JobNotFoundError."""
@@ -458,91 +375,35 @@ class Jobpipe:
         """The processes that run jobs."""
         return await self.async_store.call(self.store.workers)
 
-    # Steering
+    # Manage
 
     async def cancel(self, id: str) -> Job:
         """Cancel a job: at once if it waits; if it runs, its context is cancelled. WrongStatusError for a done or failed one."""
-        (found,) = await self.async_store.call(self._cancel, [check_text("id", id)])
-        if found is None:
-            raise JobNotFoundError(id)
-        if found in FINISHED and found is not JobStatus.CANCELLED:
-            raise WrongStatusError(id, found, "be cancelled any more")
-        return await self.get(id)
+        return await self._jobs.cancel(id)
 
     async def retry(self, id: str) -> Job:
         """Run a failed or cancelled job again, at once and with all its retries; WrongStatusError for others."""
-        (found,) = await self.async_store.call(self.store.retry, [check_text("id", id)])
-        if found is None:
-            raise JobNotFoundError(id)
-        if found not in sources(Move.REVIVE):
-            raise WrongStatusError(id, found, "be retried: only failed and cancelled jobs can")
-        try:
-            return await self.get(id)
-        finally:
-            self.signals.notify_work()  # Why last: who asked is to see the job as it was put back, if nobody else is faster
+        return await self._jobs.retry(id)
 
     async def cancel_many(
         self, *, status: JobStatus | str | None = None, type: str | None = None, queue: str | None = None
     ) -> int:
-        """Cancel all jobs that match and are not finished; how many it were."""
-        return await self._each(self._cancel, Move.CANCEL, filter_of(status=status, type=type, queue=queue))
+        """Cancel all jobs that match and are not finished; returns the number of jobs."""
+        return await self._jobs.cancel_many(filter_of(status=status, type=type, queue=queue))
 
     async def retry_many(
         self, *, status: JobStatus | str | None = None, type: str | None = None, queue: str | None = None
     ) -> int:
-        """Run all failed and cancelled jobs that match again; how many it were."""
-        return await self._each(
-            self.store.retry, Move.REVIVE, filter_of(status=status, type=type, queue=queue)
-        )
-
-    def _cancel(self, ids: list[str]) -> list[JobStatus | None]:
-        found = self.store.cancel(ids)
-        at_hand = (JobStatus.RUNNING, JobStatus.QUEUED)  # Why queued, too: it may have been claimed ahead
-        wanted = [id for id, status in zip(ids, found, strict=True) if status in at_hand]
-        if wanted:
-            self.signals.notify_cancel(wanted)
-        return found
-
-    async def _each(
-        self, verb: Callable[[list[str]], list[JobStatus | None]], move: Move, filter: Filter
-    ) -> int:
-        """Page through what matches, and do it to each that it can be done to."""
-        able = sources(move)
-        statuses = able if filter.status is None else [each for each in able if each is filter.status]
-        count = 0
-        for status in statuses:
-            before: int | None = None
-            while True:
-                chosen = Filter(status=status, type=filter.type, queue=filter.queue)
-                page = await self.async_store.call(self.store.page, chosen, MOST_AT_ONCE, before)
-                found = await self.async_store.call(verb, [job.id for job in page.jobs])
-                count += sum(each in able for each in found)
-                before = page.next
-                if before is None:
-                    break
-        self.signals.notify_work()
-        return count
+        """Run all failed and cancelled jobs that match again; returns the number of jobs."""
+        return await self._jobs.retry_many(filter_of(status=status, type=type, queue=queue))
 
     async def pause(self, queue: str) -> QueueInfo:
         """Start no more jobs of the queue."""
-        await self.async_store.call(self.store.pause, check_name("queue", queue))
-        self.signals.notify_pause(queue)
-        return await self._queue(queue)
+        return await self._jobs.pause(queue)
 
     async def resume(self, queue: str) -> QueueInfo:
         """Undo a pause."""
-        await self.async_store.call(self.store.resume, check_name("queue", queue))
-        self.signals.notify_work()
-        return await self._queue(queue)
-
-    async def _queue(self, name: str) -> QueueInfo:
-        paused = name in (await self.async_store.call(self.store.counts)).paused
-        found = [info for info in await self.queues() if info.name == name]
-        return found[0] if found else QueueInfo(name=name, paused=paused)
-
-
-_PLAIN = Defaults(queue=DEFAULT_QUEUE, max_retries=DEFAULT_RETRIES, priority=0, deadline=None)
-"""The defaults of a type that this process does not know."""
+        return await self._jobs.resume(queue)
 
 
 def _request(type: str, payload: Any, options: JobOptions) -> JobRequest:

@@ -604,7 +604,7 @@ def test_a_wait_looks_for_itself_when_the_feed_says_nothing(
             return []
 
     async def scenario() -> None:
-        monkeypatch.setattr("jobpipe.app._LOOK_AGAIN", 0.01)
+        monkeypatch.setattr("jobpipe.gateway.jobs._LOOK_AGAIN", 0.01)
         async with Jobpipe(Silent()) as pipe:
             await pipe.enqueue("echo", id="a")
             waiting = asyncio.create_task(pipe.wait("a", LIMIT))
@@ -735,7 +735,7 @@ def test_all_that_match_are_retried(on: On) -> None:
 
 
 def test_more_than_a_page_is_cancelled_and_retried(on: On, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jobpipe.app.MOST_AT_ONCE", 7)
+    monkeypatch.setattr("jobpipe.gateway.jobs.MOST_AT_ONCE", 7)
 
     async def scenario(pipe: Jobpipe) -> None:
         await pipe.enqueue_many(JobRequest() for _ in range(50))

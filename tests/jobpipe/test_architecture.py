@@ -127,7 +127,7 @@ def test_the_reader_sees_imports_of_every_kind() -> None:
     assert "gateway.signals" in own_imports("worker.runner")
     assert "gateway.signals" not in own_imports("worker.runner", typing=False)
     assert "errors" in own_imports("stores.sqlite.store"), "a grandparent: from ...errors"
-    assert "model.json" in own_imports("app"), "a module: from .model import json"
+    assert "model.json" in own_imports("jobtypes.prepare"), "a module: from ..model import json"
     assert any(LIBRARY in each.module and "Envelope" in each.names for each in imports_of("worker.runner"))
     assert "msgspec" in foreign("app")
     assert "starlette" in {name for module in PATHS if module.startswith("web.") for name in foreign(module)}

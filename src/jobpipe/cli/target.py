@@ -11,9 +11,10 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple, Self
 
-from ..app import MOST_AT_ONCE, Jobpipe
+from ..app import Jobpipe
 from ..errors import BadInputError, JobNotFoundError, JobpipeError, SettingsError
 from ..gateway.explain import Explanation, Reason
+from ..gateway.jobs import MOST_AT_ONCE
 from ..gateway.timetable import ScheduleInfo, ScheduleRequest
 from ..gateway.views import JobPage, QueueInfo
 from ..model.job import Job, Move, sources

@@ -20,6 +20,8 @@ from .job import DEFAULT_RETRIES, DEFAULT_TYPE, instant
 from .validation import complaint
 
 _ALLOWED = "^[A-Za-z0-9][A-Za-z0-9._:@-]*$"
+LARGEST_BATCH = 1_000
+"""Jobs in one call."""
 LONGEST_DELAY = 10 * 366 * 86_400.0
 LONGEST_DEADLINE = 86_400.0
 MOST_RETRIES = 100

@@ -8,8 +8,8 @@ from urllib.parse import parse_qsl
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from ..app import LONGEST_WAIT, MOST_AT_ONCE
 from ..errors import BadInputError
+from ..gateway.jobs import LONGEST_WAIT, MOST_AT_ONCE
 from ..model.job import JobStatus
 from ..model.request import Name
 from ..model.validation import complaint

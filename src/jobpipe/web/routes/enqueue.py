@@ -12,11 +12,10 @@ from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...app import LARGEST_BATCH
 from ...gateway.async_store import unwrap
 from ...model.job import Job, JobStatus
 from ...model.json import parse
-from ...model.request import JobRequest, convert, read
+from ...model.request import LARGEST_BATCH, JobRequest, convert, read
 from .. import problems
 from ..body import BESIDE_PAYLOAD, LARGEST_BATCH_BODY, LONG, ClientGone, read_body
 from ..call import Call, encode, json_response

@@ -1,0 +1,154 @@
+"""Jobs: what one can ask about jobs in a store, and do to them, from an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from ..errors import BadInputError, JobNotFoundError, WrongStatusError
+from ..model.counts import Filter, JobEvent
+from ..model.ids import check_name, check_text
+from ..model.job import FINISHED, Job, JobStatus, Move, sources
+from .lazy_store import Gateway
+from .signals import Signals
+from .views import JobPage, QueueInfo, queues_of, read_cursor
+
+MOST_AT_ONCE = 500
+"""Jobs on a page."""
+LONGEST_WAIT = 300.0
+_LOOK_AGAIN = 5.0
+"""Seconds after which a waiting caller asks the store, whatever the feed says."""
+
+
+class Jobs:
+    """The jobs of one store."""
+
+    def __init__(self, gateway: Callable[[], Gateway], signals: Signals) -> None:
+        self._gateway = gateway
+        self._signals = signals
+
+    async def get(self, id: str) -> Job:
+        """The whole job with its history; JobNotFoundError."""
+        store, async_store, _ = self._gateway()
+        job = await async_store.call(store.get, check_text("id", id))
+        if job is None:
+            raise JobNotFoundError(id)
+        return job
+
+    async def page(self, filter: Filter, limit: int, cursor: str | None) -> JobPage:
+        """The newest that match, or those after a page whose `next_cursor` is the cursor."""
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_AT_ONCE:
+            raise BadInputError("limit", f"must be a whole number from 1 to {MOST_AT_ONCE}, got {limit!r}")
+        store, async_store, _ = self._gateway()
+        page = await async_store.call(store.page, filter, limit, read_cursor(cursor))
+        return JobPage(page.jobs, None if page.next is None else str(page.next))
+
+    async def wait(self, id: str, timeout: float) -> Job:
+        """The job as soon as it is finished, or as it is after the timeout."""
+        if isinstance(timeout, bool) or not isinstance(timeout, int | float):
+            raise BadInputError("timeout", f"must be a number of seconds, got {timeout!r}")
+        loop = asyncio.get_running_loop()
+        until = loop.time() + timeout
+        changed = asyncio.Event()
+
+        def on_events(events: list[JobEvent]) -> None:
+            if any(event.id == id and event.status in FINISHED for event in events):
+                loop.call_soon_threadsafe(changed.set)
+
+        _, async_store, feed = self._gateway()
+        unsubscribe = await async_store.call(feed.subscribe, on_events)
+        try:
+            while True:
+                job = await self.get(id)
+                remaining = until - loop.time()
+                if job.is_finished or remaining <= 0:
+                    return job
+                try:
+                    async with asyncio.timeout(min(remaining, _LOOK_AGAIN)):
+                        await changed.wait()
+                except TimeoutError:
+                    pass
+                changed.clear()
+        finally:
+            unsubscribe()
+
+    async def cancel(self, id: str) -> Job:
+        """Cancel a job that is not finished; WrongStatusError for a done or failed one."""
+        (found,) = await self._gateway().async_store.call(self._cancel, [check_text("id", id)])
+        if found is None:
+            raise JobNotFoundError(id)
+        if found in FINISHED and found is not JobStatus.CANCELLED:
+            raise WrongStatusError(id, found, "be cancelled any more")
+        return await self.get(id)
+
+    async def retry(self, id: str) -> Job:
+        """Run a failed or cancelled job again; WrongStatusError for others."""
+        (found,) = await self._gateway().async_store.call(self._retry, [check_text("id", id)])
+        if found is None:
+            raise JobNotFoundError(id)
+        if found not in sources(Move.REVIVE):
+            raise WrongStatusError(id, found, "be retried: only failed and cancelled jobs can")
+        try:
+            return await self.get(id)
+        finally:
+            self._signals.notify_work()  # Why last: the caller is to see the job before it runs, where possible
+
+    async def cancel_many(self, filter: Filter) -> int:
+        """Cancel all jobs that match and are not finished; returns the number of jobs."""
+        return await self._each(self._cancel, Move.CANCEL, filter)
+
+    async def retry_many(self, filter: Filter) -> int:
+        """Run all failed and cancelled jobs that match again; returns the number of jobs."""
+        return await self._each(self._retry, Move.REVIVE, filter)
+
+    async def pause(self, queue: str) -> QueueInfo:
+        """Start no more jobs of the queue."""
+        store, async_store, _ = self._gateway()
+        await async_store.call(store.pause, check_name("queue", queue))
+        self._signals.notify_pause(queue)
+        return await self._queue(queue)
+
+    async def resume(self, queue: str) -> QueueInfo:
+        """Undo a pause."""
+        store, async_store, _ = self._gateway()
+        await async_store.call(store.resume, check_name("queue", queue))
+        self._signals.notify_work()
+        return await self._queue(queue)
+
+    def _cancel(self, ids: list[str]) -> list[JobStatus | None]:
+        found = self._gateway().store.cancel(ids)
+        leased = (JobStatus.RUNNING, JobStatus.QUEUED)  # Why queued, too: it may have been claimed ahead
+        wanted = [id for id, status in zip(ids, found, strict=True) if status in leased]
+        if wanted:
+            self._signals.notify_cancel(wanted)
+        return found
+
+    def _retry(self, ids: list[str]) -> list[JobStatus | None]:
+        return self._gateway().store.retry(ids)
+
+    async def _each(
+        self, verb: Callable[[list[str]], list[JobStatus | None]], move: Move, filter: Filter
+    ) -> int:
+        """Page through the jobs that match, and apply the verb to each whose status allows the move."""
+        store, async_store, _ = self._gateway()
+        able = sources(move)
+        statuses = able if filter.status is None else [each for each in able if each is filter.status]
+        count = 0
+        for status in statuses:
+            before: int | None = None
+            while True:
+                chosen = Filter(status=status, type=filter.type, queue=filter.queue)
+                page = await async_store.call(store.page, chosen, MOST_AT_ONCE, before)
+                found = await async_store.call(verb, [job.id for job in page.jobs])
+                count += sum(each in able for each in found)
+                before = page.next
+                if before is None:
+                    break
+        self._signals.notify_work()
+        return count
+
+    async def _queue(self, name: str) -> QueueInfo:
+        store, async_store, _ = self._gateway()
+        counts = await async_store.call(store.counts)
+        found = [info for info in queues_of(counts) if info.name == name]
+        return found[0] if found else QueueInfo(name=name, paused=name in counts.paused)

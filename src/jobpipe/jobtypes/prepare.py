@@ -1,0 +1,73 @@
+"""From a request to the job that is stored: defaults filled in, payload and names checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from msgspec import UNSET
+
+from ..errors import BadInputError, JobConflictError
+from ..model import json
+from ..model.ids import check_id, check_name, new_id
+from ..model.job import DEFAULT_QUEUE, DEFAULT_RETRIES, FORMER_RETRIES
+from ..model.newjob import NewJob
+from ..model.request import JobRequest, check
+from .jobtype import Defaults, JobType
+
+_DEFAULTS = Defaults(queue=DEFAULT_QUEUE, max_retries=DEFAULT_RETRIES, priority=0, deadline=None)
+"""Of a type that this process does not know."""
+
+
+def prepare(request: JobRequest, job_type: JobType[..., Any] | None, max_payload: int) -> NewJob:
+    """The job, of a type that this process may not know; BadInputError naming the field."""
+    type = check_name("type", request.type)
+    id = new_id() if request.id is UNSET else check_id(request.id)
+    payload = json.encode(request.payload) if job_type is None else job_type.encode(request.payload)
+    json.check_size(payload, max_payload)
+    defaults = _DEFAULTS if job_type is None else job_type.defaults
+    queue = defaults.queue if request.queue is UNSET else check_name("queue", request.queue)
+    max_retries = defaults.max_retries if request.max_retries is UNSET else request.max_retries
+    priority = defaults.priority if request.priority is UNSET else request.priority
+    deadline = defaults.deadline if request.deadline is UNSET else request.deadline
+    run_at = None if request.run_at is UNSET else request.run_at.timestamp()
+    delay = 0.0 if request.delay is UNSET else float(request.delay)
+    retries = [max_retries]
+    # Why only with an id: one that was made just now can be no other job's.
+    if request.id is not UNSET and request.max_retries is UNSET and max_retries == DEFAULT_RETRIES:
+        retries += FORMER_RETRIES
+    fingerprint, *former = json.fingerprints(
+        payload, *((type, queue, each, priority, delay, run_at, deadline) for each in retries)
+    )
+    return NewJob(
+        id=id,
+        type=type,
+        queue=queue,
+        payload=payload,
+        max_retries=max_retries,
+        priority=priority,
+        delay=delay,
+        run_at=run_at,
+        deadline=deadline,
+        fingerprint=fingerprint,
+        key=None if job_type is None else job_type.key(payload),
+        former=tuple(former),
+    )
+
+
+def prepare_many(
+    requests: Iterable[JobRequest], prepare: Callable[[JobRequest], NewJob], where: str
+) -> list[NewJob]:
+    """One batch; BadInputError naming the place, JobConflictError for an id that is there twice."""
+    jobs = []
+    for index, request in enumerate(requests):
+        try:
+            jobs.append(prepare(check(request)))
+        except BadInputError as error:
+            raise error.within(f"{where}[{index}].") from error.__cause__
+    seen: set[str] = set()
+    for job in jobs:
+        if job.id in seen:
+            raise JobConflictError(job.id, "is twice in the batch")
+        seen.add(job.id)
+    return jobs
