@@ -1,4 +1,4 @@
-"""Preset envelopes: what is sent before the start waits, and runs in order once the queue starts."""
+"""Preset envelopes: envelopes sent before the start wait, and run in order once the queue starts."""
 
 from rate_envelope_queue import Context, Envelope, RateEnvelopeQueue
 
@@ -16,7 +16,7 @@ def main() -> None:
     print(f"{queue.state.value}: {queue.occupied} envelopes wait for the start")
 
     queue.start()
-    queue.stop()  # drains: everything that is ready runs first
+    queue.stop()  # drains: ready envelopes run first
     print(f"{queue.state.value}: {queue.stats().done} emails sent")
 
 

@@ -6,7 +6,7 @@ from rate_envelope_queue import Context, Envelope, RateEnvelopeQueue, StopEnvelo
 
 
 class Upload:
-    """A long transfer, somewhere else, that has to be asked how far it is."""
+    """A long transfer on another system, whose progress has to be polled."""
 
     def __init__(self) -> None:
         self.percent = 0
@@ -22,7 +22,7 @@ def poll(ctx: Context, envelope: Envelope[Upload]) -> None:
     print(f"upload: {percent} %")
     if percent == 100:
         envelope.payload.is_complete.set()
-        raise StopEnvelope  # no failure: there is just nothing left to poll
+        raise StopEnvelope  # not a failure: nothing is left to poll
 
 
 def beat(ctx: Context, envelope: Envelope[None]) -> None:

@@ -1,4 +1,4 @@
-"""Dynamic sending: envelopes come while the queue runs; a full queue pushes back, and a key makes work unique."""
+"""Dynamic sending: send while the queue runs; a full queue blocks the sender, and a key makes work unique."""
 
 from threading import Event
 

@@ -1,4 +1,4 @@
-"""Preset and dynamic together: a cache is warmed by preset envelopes while requests come in and overtake them."""
+"""Preset and dynamic together: preset envelopes warm a cache while requests come in and overtake them."""
 
 from rate_envelope_queue import Context, Envelope, RateEnvelopeQueue, every
 

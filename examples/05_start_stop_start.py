@@ -1,4 +1,4 @@
-"""Start, stop, start: a stopped queue loses nothing; what was delayed goes on after the next start."""
+"""Start, stop, start: a stopped queue loses nothing; delayed envelopes continue after the next start."""
 
 import threading
 

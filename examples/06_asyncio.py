@@ -1,4 +1,4 @@
-"""The asyncio queue, where it differs: handlers are awaited, a deadline cancels for real, and other threads may send."""
+"""The asyncio queue, where it differs: handlers are awaited, a deadline cancels the coroutine, and other threads may send."""
 
 import asyncio
 import threading
@@ -33,7 +33,7 @@ def compress(ctx: Context, envelope: Envelope[str]) -> None:
 
 
 def sensor(queue: AsyncRateEnvelopeQueue) -> None:
-    """Runs in a thread of its own, as the callback of a driver would."""
+    """Runs in its own thread, like the callback of a driver."""
     queue.send_threadsafe(once(download, payload="sensor://kitchen")).result()
     print("sensor: sent")
 

@@ -11,7 +11,7 @@ from rate_envelope_queue import Context, Decision, Envelope, RateEnvelopeQueue, 
 @dataclass
 class Payment:
     amount: int
-    errors: list[Exception] = field(default_factory=list)  # what the bank will answer, in turn
+    errors: list[Exception] = field(default_factory=list)  # the bank's answers, in order
     settled: Event = field(default_factory=Event)
 
 
@@ -23,7 +23,7 @@ class CardExpired(Exception):
 def timed(ctx: Context, envelope: Envelope[Payment]) -> Generator[None, None, None]:
     began = time.perf_counter()
     try:
-        yield  # the call, and what it raises
+        yield  # the call; its exceptions are raised here
     finally:
         took = time.perf_counter() - began
         print(f"  payment {envelope.id}, attempt {ctx.attempt}: {took * 1e6:.0f} µs")

@@ -32,7 +32,7 @@ def main() -> None:
 
         asyncio.run(from_asyncio(queue))
 
-    queue.shutdown()  # as for any executor: for good
+    queue.shutdown()  # final, as for any executor
     print(queue.state.value)
 
 

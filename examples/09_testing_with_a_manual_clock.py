@@ -1,4 +1,4 @@
-"""Testing with a manual clock: three days of an hourly report, and a retry after a night, in milliseconds."""
+"""Testing with a manual clock: three days of an hourly report, and a retry the next morning, in milliseconds."""
 
 import time
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ def test_a_report_is_made_each_hour() -> None:
 
     with RateEnvelopeQueue("reports", workers=1, clock=clock) as queue:
         queue.send(every(3600, report))
-        clock.advance("3 days")  # returns when all that came due has run
+        clock.advance("3 days")  # returns when everything due has run
 
     assert len(reports) == 1 + 72  # one at once, then one for each hour
     print(f"{len(reports)} reports, from {reports[0]} to {reports[-1]}")

@@ -1,4 +1,4 @@
-"""Rates: one for a type, a bound on how many run at once, a type that cools, and why an envelope waits."""
+"""Rates: a rate and a concurrency limit for a type, a type that cools, and why an envelope waits."""
 
 import threading
 import time
@@ -7,7 +7,7 @@ from rate_envelope_queue import Context, Envelope, Rate, RateEnvelopeQueue, Rate
 
 
 def paced() -> None:
-    """Emails start at five a second; the report, sent last, does not wait behind them."""
+    """Emails start at five per second; the report, sent last, does not wait behind them."""
     began = time.monotonic()
 
     def deliver(ctx: Context, envelope: Envelope[str]) -> None:
@@ -16,11 +16,11 @@ def paced() -> None:
     with RateEnvelopeQueue("mails", workers=1, rates={"email": Rate(5)}) as queue:
         queue.send(*(Envelope(deliver, type="email", payload=f"email {number}") for number in (1, 2, 3)))
         queue.send(Envelope(deliver, type="report", payload="report"))
-    # the end of the block drains: what is throttled is run at its pace
+    # the end of the block drains: throttled envelopes run at their pace
 
 
 def two_at_once() -> None:
-    """Four workers, but no more than two exports at a time; explain says who is in the way."""
+    """Four workers, but at most two exports at a time; explain names those that block the next."""
     finish, both_run = threading.Event(), threading.Barrier(3)
 
     def export(ctx: Context, envelope: Envelope[None]) -> None:
@@ -60,7 +60,7 @@ def cooled() -> None:
         queue.send(second)
         print(f"/users: {queue.explain(first).reason.value}; /orders: {queue.explain(second).reason.value}")
         for _ in range(2):
-            answered.acquire(timeout=5)  # join alone would not wait for what is delayed
+            answered.acquire(timeout=5)  # join alone would not wait for delayed envelopes
         queue.join()
         print(f"done: {queue.stats().done}, failed: {queue.stats().failed}")
 

@@ -21,15 +21,15 @@ def deliver(ctx: Context, envelope: Envelope[str]) -> None:
 
 
 def main() -> None:
-    registry = CollectorRegistry()  # a program of its own would use the global one: Exporter(mails, reports)
-    server, thread = start_http_server(0, addr="127.0.0.1", registry=registry)  # port 0: any that is free
+    registry = CollectorRegistry()  # a real program would use the global one: Exporter(mails, reports)
+    server, thread = start_http_server(0, addr="127.0.0.1", registry=registry)  # port 0: any free port
 
     with (
         RateEnvelopeQueue("mails", workers=2, capacity=100) as mails,
         RateEnvelopeQueue("reports", workers=1) as reports,
     ):
         exporter = Exporter(mails, registry=registry)
-        exporter.add(reports)  # a queue may come later
+        exporter.add(reports)  # you can add a queue later
 
         for name in ("ada", "grace", "alan"):
             mails.send(Envelope(deliver, payload=name, failure_hook=lambda ctx, envelope, error: retry_now()))

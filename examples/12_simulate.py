@@ -1,4 +1,4 @@
-"""A what-if: how many workers does a day of mails need? Replayed on the real rules, in no real time."""
+"""A what-if: how many workers does a day of mails need? Replayed with the real rules, without waiting."""
 
 from random import Random
 
@@ -21,7 +21,7 @@ def main() -> None:
         result = simulate(
             {"workers": workers, "capacity": 1000},
             arrivals,
-            lambda arrival, rng: rng.expovariate(1 / 5),  # five seconds a mail, on average
+            lambda arrival, rng: rng.expovariate(1 / 5),  # five seconds per mail on average
         )
         print(
             f"{workers} workers: {result.rejected} rejected, "

@@ -1,4 +1,4 @@
-"""Cron: a look ahead over a change of clocks in two time zones, and a weekend of a cron envelope in no time."""
+"""Cron: a preview over a clock change in two time zones, and a weekend of a cron envelope without waiting."""
 
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
@@ -19,7 +19,7 @@ def look_ahead() -> None:
 
 
 def drive() -> None:
-    """The queue keeps to it: each working day at nine in Berlin, whatever that is in UTC."""
+    """The queue follows it: each working day at nine in Berlin, whatever that is in UTC."""
     clock = ManualClock(start=FRIDAY)
 
     def report(ctx: Context, envelope: Envelope[None]) -> None:
@@ -28,7 +28,7 @@ def drive() -> None:
     weekdays = Cron("0 9 * * mon-fri", tz="Europe/Berlin")
     with RateEnvelopeQueue("reports", workers=1, clock=clock) as queue:
         envelope = Envelope(report, schedule=weekdays)
-        queue.send(envelope)  # unlike an interval, its first run is at its next match
+        queue.send(envelope)  # unlike an interval, the first run is at the next match
         print(queue.explain(envelope))
         clock.advance("3 days")
     print(f"{queue.stats().done} reports, the next at {weekdays.next_after(clock.wall()):%a %H:%M}")

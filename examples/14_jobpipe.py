@@ -1,4 +1,4 @@
-"""The job service inside a program: define types, put jobs in, run them here, and wait for their results."""
+"""The job service inside a program: define types, enqueue jobs, run them here, and wait for their results."""
 
 import asyncio
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ async def send_email(mail: Mail) -> str:
 
 @pipe.job
 def resize(photo: str) -> str:
-    """A plain function runs in a thread; it may say how far it is."""
+    """A plain function runs in a thread; it may report progress."""
     job = current_job()
     for step in range(4):
         job.progress((step + 1) / 4, f"step {step + 1}")

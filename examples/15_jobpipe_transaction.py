@@ -1,4 +1,4 @@
-"""A job and the rows that it is about, in one SQLite transaction: both are there, or neither."""
+"""A job and the rows that it is about, in one SQLite transaction: both exist, or neither."""
 
 import asyncio
 import sqlite3
@@ -10,7 +10,7 @@ from jobpipe import Job, Jobpipe
 
 
 def order(connection: sqlite3.Connection, pipe: Jobpipe, number: int, stock: int) -> None:
-    """Take an order, and have its bill written; not if there is no stock."""
+    """Take an order and enqueue its bill, or neither if there is no stock."""
     with connection:  # commits, or rolls back if something is raised
         connection.execute("INSERT INTO orders VALUES (?)", (number,))
         pipe.enqueue_sync("bill", number, id=f"bill-{number}", connection=connection)
@@ -32,7 +32,7 @@ def main() -> None:
         def bill(number: int) -> str:
             return f"bill for order {number}"
 
-        pipe.store.migrate()  # makes the tables; within a transaction of ours it would be locked out
+        pipe.store.migrate()  # creates the tables; inside our own transaction it would be locked out
         with closing(sqlite3.connect(path)) as connection, closing(pipe):
             connection.execute("CREATE TABLE orders (number INTEGER PRIMARY KEY)")
             order(connection, pipe, 17, stock=5)

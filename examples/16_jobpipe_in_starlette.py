@@ -1,4 +1,4 @@
-"""Inside a Starlette application: views put jobs in, the API is mounted under a prefix, workers run with the lifespan."""
+"""Inside a Starlette application: views enqueue jobs, the API is mounted under a prefix, workers run with the lifespan."""
 
 import asyncio
 import json

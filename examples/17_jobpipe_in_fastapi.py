@@ -1,4 +1,4 @@
-"""Inside a FastAPI application: one model for body and payload, and a mounted API that asks for a token."""
+"""Inside a FastAPI application: one model for body and payload, and a mounted API that requires a token."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ from fastapi import FastAPI
 
 from jobpipe import Jobpipe
 
-pipe = Jobpipe("memory://", token="s3cret")  # in earnest: JOBPIPE_TOKEN
+pipe = Jobpipe("memory://", token="s3cret")  # in production: JOBPIPE_TOKEN
 
 
 @dataclass

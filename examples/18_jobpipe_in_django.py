@@ -1,4 +1,4 @@
-"""From Django: a view puts a job in within `transaction.atomic()`, in Django's own SQLite database: both, or neither."""
+"""From Django: a view enqueues a job in `transaction.atomic()`, in Django's own SQLite database: both, or neither."""
 
 import asyncio
 from pathlib import Path
@@ -22,7 +22,7 @@ settings.configure(
         "default": {
             "ENGINE": "django.db.backends.sqlite3",
             "NAME": database,
-            "OPTIONS": {"transaction_mode": "IMMEDIATE"},  # or two writers at once may end in "locked"
+            "OPTIONS": {"transaction_mode": "IMMEDIATE"},  # else two writers may fail with "locked"
         }
     },
 )
@@ -40,7 +40,7 @@ def order(request: HttpRequest, number: int, stock: int) -> HttpResponse:
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("INSERT INTO orders VALUES (%s)", [number])
-        # Django's own connection to the file, within the transaction that it has begun:
+        # Django's own connection to the file, in its open transaction:
         bill.enqueue_sync(number, id=f"bill-{number}", connection=connection.connection)
         if not stock:
             raise RuntimeError("no stock")
@@ -51,13 +51,13 @@ urlpatterns = [path("orders/<int:number>/<int:stock>", order)]
 
 
 async def run_bills(id: str) -> Job:
-    """In earnest: `jobpipe worker shop:pipe`, in a process of its own."""
+    """In production: `jobpipe worker shop:pipe`, in its own process."""
     async with pipe.running(workers=1):
         return await pipe.wait(id)
 
 
 def main() -> None:
-    pipe.store.migrate()  # before any transaction: in earnest `jobpipe migrate`, beside Django's own
+    pipe.store.migrate()  # before any transaction; in production: `jobpipe migrate`, beside Django's own
     with connection.cursor() as cursor:
         cursor.execute("CREATE TABLE orders (number INTEGER PRIMARY KEY)")
 

@@ -1,4 +1,4 @@
-"""From Flask: views put jobs in and look at them, without asyncio; workers run elsewhere."""
+"""From Flask: views enqueue and inspect jobs, without asyncio; workers run elsewhere."""
 
 import asyncio
 from contextlib import closing
@@ -46,7 +46,7 @@ def make_pipe(url: str) -> Jobpipe:
 
 
 async def work(pipe: Jobpipe, id: str) -> None:
-    """In earnest: `jobpipe worker shop:pipe`, in a process of its own."""
+    """In production: `jobpipe worker shop:pipe`, in its own process."""
     async with pipe.running(workers=1):
         await pipe.wait(id)
 
