@@ -125,9 +125,9 @@ def _claim(store: Store) -> float:
         leases: list[Lease] = []
         for _ in range(_CALLS):
             began = perf_counter()
-            haul = store.claim("bench", [_TYPE], _AT_ONCE, _LEASE)
+            result = store.claim("bench", [_TYPE], _AT_ONCE, _LEASE)
             took += perf_counter() - began
-            leases += [claim.lease for claim in haul.claims]
+            leases += [claim.lease for claim in result.claims]
         expect(sum(store.release(leases)), _CALLS * _AT_ONCE, "jobs claimed")
     return micros_each(took, _ROUNDS * _CALLS * _AT_ONCE)
 

@@ -50,10 +50,10 @@ def mypy(project: Path) -> str:
 def pyright(project: Path) -> str:
     if find_spec("pyright") is None:
         pytest.skip("PYRIGHT IS NOT INSTALLED, half of the types are not tested: pip install pyright")
-    complaint = run(project, "pyright", "--project", ".", "--pythonpath", sys.executable)
-    if complaint and "error:" not in complaint:
-        pytest.skip(f"PYRIGHT DOES NOT RUN (it needs Node, or to download it): {complaint[-300:]}")
-    return complaint
+    bad_input = run(project, "pyright", "--project", ".", "--pythonpath", sys.executable)
+    if bad_input and "error:" not in bad_input:
+        pytest.skip(f"PYRIGHT DOES NOT RUN (it needs Node, or to download it): {bad_input[-300:]}")
+    return bad_input
 
 
 @TAKES_LONG
@@ -82,6 +82,6 @@ def test_a_wrong_type_and_a_needless_ignore_are_found(project: Path, checker: Ca
     for file in (project / "user").iterdir():
         file.unlink()
     (project / "user" / "wrong.py").write_text(WRONG, encoding="utf-8")
-    complaint = checker(project)
-    assert "wrong.py:5:" in complaint
-    assert "wrong.py:6:" in complaint
+    bad_input = checker(project)
+    assert "wrong.py:5:" in bad_input
+    assert "wrong.py:6:" in bad_input

@@ -18,7 +18,7 @@ from .programs import LIMIT, Program, Start, eventually, jobpipe
 HELD = """
 import asyncio, os
 from pathlib import Path
-from jobpipe.process.channel import Leash
+from jobpipe.process.link import SupervisorLink
 from jobpipe.worker.service import Service
 from app import pipe
 
@@ -31,13 +31,13 @@ async def held(self):
     await start(self)
 
 Service.start = held
-ready = Leash.ready
+ready = SupervisorLink.ready
 
 def told(self):
     ready(self)
     Path(f"ready-{os.getpid()}").touch()
 
-Leash.ready = told
+SupervisorLink.ready = told
 """
 """The app, whose processes are ready only when they are let go."""
 

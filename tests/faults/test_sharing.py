@@ -22,8 +22,8 @@ store = open_store(os.environ["JOBPIPE_STORE"])
 claimed, threads = [], []
 
 def claim(number):
-    while haul := store.claim(f"{os.getpid()}-{number}", ["mark"], 1, 600.0).claims:
-        claimed.extend(each.id for each in haul)
+    while result := store.claim(f"{os.getpid()}-{number}", ["mark"], 1, 600.0).claims:
+        claimed.extend(each.id for each in result)
 
 print("here", flush=True)
 while not os.path.exists("go"):

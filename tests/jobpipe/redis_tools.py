@@ -60,9 +60,9 @@ def one_round(store: RedisStore) -> None:
     assert store.pause_schedule("s")
     assert store.resume_schedule("s", 2.0, 3.0)
     assert store.drop_schedule("s")
-    parcels = store.export(100)
-    store.discard([parcel.job.id for parcel in parcels])
-    assert store.adopt(parcels) == len(parcels) > 0
+    exported = store.export(100)
+    store.discard([job.job.id for job in exported])
+    assert store.adopt(exported) == len(exported) > 0
     time.sleep(0.001)  # what has just finished is not older than 0 s by the server's clock
     assert store.prune(0) == 2
     assert store.check()

@@ -16,7 +16,7 @@ from msgspec import Meta, Struct
 from jobpipe.errors import BadInputError
 from jobpipe.gateway.timetable import ScheduleRequest
 from jobpipe.model.request import read
-from jobpipe.model.validation import complaint
+from jobpipe.model.validation import bad_input
 from jobpipe.web.query import JobsQuery, WaitQuery, read_query
 
 Short = Annotated[str, Meta(min_length=2, max_length=3)]
@@ -45,7 +45,7 @@ class Inner(Struct):
 def problem(value: Any, type: Any, *, is_private: bool = False, strict: bool = True) -> str:
     with pytest.raises(msgspec.ValidationError) as caught:
         msgspec.convert(value, type, strict=strict)
-    return str(complaint(caught.value, value, type, "it.", is_private=is_private))
+    return str(bad_input(caught.value, value, type, "it.", is_private=is_private))
 
 
 def told(value: Any, type: Any) -> tuple[str, str]:

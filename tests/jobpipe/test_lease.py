@@ -15,7 +15,7 @@ import pytest
 
 from jobpipe import Job, Jobpipe, JobStatus, Progress, Stats, current_job
 from jobpipe.errors import StoreAwayError
-from jobpipe.stores.base import Haul, Lease, LeaseState, Rescued, Schedules, WorkerInfo
+from jobpipe.stores.base import ClaimResult, Lease, LeaseState, Rescued, Schedules, WorkerInfo
 from jobpipe.stores.memory import MemoryStore
 from jobpipe.stores.sqlite import SqliteStore
 from jobpipe.testing.tools import finish, take
@@ -86,7 +86,7 @@ class Unhurried(SqliteStore):
     is_claiming: ClassVar[threading.Event]
     is_blocked: ClassVar[threading.Event]
 
-    def claim(self, *args: Any, **kwargs: Any) -> Haul:
+    def claim(self, *args: Any, **kwargs: Any) -> ClaimResult:
         if self.has_time:
             self.is_claiming.set()
             assert self.is_blocked.wait(LIMIT)
@@ -202,12 +202,12 @@ class Late(SqliteStore):
 
     was_late = False
 
-    def claim(self, *args: Any, **kwargs: Any) -> Haul:
-        haul = super().claim(*args, **kwargs)
-        if haul.claims and not self.was_late:
+    def claim(self, *args: Any, **kwargs: Any) -> ClaimResult:
+        result = super().claim(*args, **kwargs)
+        if result.claims and not self.was_late:
             self.was_late = True
             time.sleep(1.5 * LEASE)
-        return haul
+        return result
 
 
 def test_a_job_whose_claim_was_answered_after_its_lease_does_not_begin(

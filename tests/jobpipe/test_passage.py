@@ -1,4 +1,4 @@
-"""The passage of a claim's candidates through the gates of their limits, without any store."""
+"""The selection of a claim's candidates through the gates of their limits, without any store."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from jobpipe.model.gate import INSURANCE, LEAD, MOST_PASSED_OVER, Gate, Limit
-from jobpipe.model.passage import Candidate, Passage, way_out
+from jobpipe.model.selection import Candidate, Selection, way_out
 
 NOW = 1_000.0
 PACED = Limit(type="paced", interval=0.06)
@@ -25,20 +25,20 @@ def candidates(*jobs: tuple[str, str | None]) -> list[Candidate[None]]:
     return [(0, NOW, seq, None, type, key) for seq, (type, key) in enumerate(jobs)]
 
 
-def passage(most: int = 10) -> Passage:
+def selection(most: int = 10) -> Selection:
     """Through gates of some keys; nobody is in any but those of the key `held`."""
     gates = {
         (limit.type, key): Gate(limit, NOW, running=1 if key == "held" else 0)
         for limit in LIMITS.values()
         for key in ("", "a", "b", "held")
     }
-    return Passage(LIMITS, most, NOW, gates)
+    return Selection(LIMITS, most, NOW, gates)
 
 
-def told(passage: Passage, *jobs: tuple[str, str | None]) -> list[Told]:
+def told(selection: Selection, *jobs: tuple[str, str | None]) -> list[Told]:
     return [
         seq if place is None else (seq, place[0], round(place[1], 6))
-        for (_, _, seq, *_), place in passage.take(candidates(*jobs))
+        for (_, _, seq, *_), place in selection.take(candidates(*jobs))
     ]
 
 
@@ -63,13 +63,13 @@ def told(passage: Passage, *jobs: tuple[str, str | None]) -> list[Told]:
 def test_each_candidate_is_taken_or_parked_or_its_type_is_closed(
     jobs: list[tuple[str, str | None]], expected: list[Told], due_in: float | None
 ) -> None:
-    found = passage()
+    found = selection()
     assert told(found, *jobs) == expected
     assert found.due_in == pytest.approx(due_in)
 
 
 def test_gates_that_park_tell_when_they_open_and_those_with_a_rate_what_comes_next() -> None:
-    found = passage()
+    found = selection()
     jobs = [("by key", "held"), ("by key", "b"), ("paced by key", "a"), ("paced by key", "a")]
     assert told(found, *jobs, ("narrow", None), ("narrow", None)) == [
         0,
@@ -85,7 +85,7 @@ def test_gates_that_park_tell_when_they_open_and_those_with_a_rate_what_comes_ne
 
 
 def test_gates_that_nobody_came_to_or_that_let_more_in_have_room() -> None:
-    found = passage()
+    found = selection()
     names = [("by key", "a"), ("by key", "b"), ("by key", "unread"), ("paced", "")]
     told(found, ("by key", "a"), ("paced", None))
     assert found.with_room(names) == names[1:]
@@ -97,7 +97,7 @@ def test_no_candidate_is_asked_for_after_the_last_that_is_taken(most: int) -> No
         yield from candidates(*[("free", None)] * most)
         pytest.fail("there was no need for more")
 
-    assert len(list(passage(most).take(one_by_one()))) == most
+    assert len(list(selection(most).take(one_by_one()))) == most
 
 
 def test_next_candidate_is_asked_for_when_the_one_before_is_dealt_with() -> None:
@@ -108,13 +108,13 @@ def test_next_candidate_is_asked_for_when_the_one_before_is_dealt_with() -> None
             assert len(dealt_with) == candidate[2]
             yield candidate
 
-    for (_, _, seq, *_), _place in passage().take(one_by_one()):
+    for (_, _, seq, *_), _place in selection().take(one_by_one()):
         dealt_with.append(seq)
     assert dealt_with == [0, 1, 2]
 
 
 def test_claim_ends_after_it_has_passed_over_so_many_and_is_worth_to_be_made_again_at_once() -> None:
-    found = passage()
+    found = selection()
     jobs = [("by key", "held")] * MOST_PASSED_OVER
     assert told(found, ("free", None), *jobs, ("free", None)) == [(0, None, 0), *range(1, len(jobs) + 1)]
     assert found.due_in == 0.0

@@ -38,7 +38,7 @@ def pipe(postgres_url: str) -> Iterator[Jobpipe]:
 
 
 def ids(pipe: Jobpipe) -> list[str]:
-    return [parcel.job.id for parcel in pipe.store.export(100)]
+    return [job.job.id for job in pipe.store.export(100)]
 
 
 def test_job_is_there_if_and_only_if_the_transaction_commits(pipe: Jobpipe, postgres: str) -> None:

@@ -49,12 +49,12 @@ def test_claim_over_a_slow_network_begins_when_it_is_made(
     far.counts()  # so that it is connected
     proxy.delay(0.05)
     began_at = time.time()
-    haul = far.claim("w", TYPES, 10, 30.0, LIMITS)
+    result = far.claim("w", TYPES, 10, 30.0, LIMITS)
     ended_at = time.time()
-    assert len(haul.claims) == 3
+    assert len(result.claims) == 3
     # The choice takes three quarters of the time, and is before the claim.
-    assert haul.claims[0].started_at - began_at > 0.5 * (ended_at - began_at)
-    last = max(claim.started_at for claim in haul.claims)
+    assert result.claims[0].started_at - began_at > 0.5 * (ended_at - began_at)
+    last = max(claim.started_at for claim in result.claims)
     put(near, new_job("next", type="paced"))
     (claim,) = near.claim("w", TYPES, 10, 30.0, LIMITS).claims
     assert claim.started_at >= last + LIMITS[0].interval - 1e-6

@@ -190,9 +190,9 @@ def test_claim_that_finds_others_at_work_says_that_there_is_more(
     put(store, *(new_job(f"j{n}") for n in range(10)))
     with psycopg.connect(postgres) as other:
         other.execute(f"SELECT 1 FROM {schema_of(postgres_url)}.jobs ORDER BY seq LIMIT 3 FOR UPDATE")
-        haul = store.claim("w", ["work"], 2, 60)
+        result = store.claim("w", ["work"], 2, 60)
         other.rollback()
-    assert ([claim.id for claim in haul.claims], haul.due_in, haul.has_more) == (["j3"], 0.0, True)
+    assert ([claim.id for claim in result.claims], result.due_in, result.has_more) == (["j3"], 0.0, True)
 
 
 # Claimed ahead
@@ -234,7 +234,7 @@ def test_place_of_one_that_is_discarded_is_free(store: PostgresStore) -> None:
     limits = (Limit(type="work", concurrency=1, is_keyed=True),)
     put(store, new_job("a", key="k"), new_job("b", key="k"))
     assert [claim.id for claim in take_ahead(store, 2, limits=limits)] == ["a"]
-    assert [parcel.job.id for parcel in store.export(10)] == ["a", "b"]
+    assert [job.job.id for job in store.export(10)] == ["a", "b"]
     assert store.discard(["a"]) == 1
     assert [claim.id for claim in take_ahead(store, 2, limits=limits)] == ["b"]
 

@@ -178,10 +178,10 @@ def test_claim_comes_again_for_parked_jobs_when_their_type_has_cooled_down(store
     (claim,) = take(store, 5, limits=[FEW])
     assert finish(store, claim, cools=1000.0)
     for limits in ([FEW], []):
-        haul = store.claim("w", ["work"], 5, 60, limits)
-        assert not haul.claims
-        assert haul.due_in is not None
-        assert 900 < haul.due_in <= 1000
+        result = store.claim("w", ["work"], 5, 60, limits)
+        assert not result.claims
+        assert result.due_in is not None
+        assert 900 < result.due_in <= 1000
 
 
 def test_pace_of_a_gate_is_that_of_those_who_entered(store: PostgresStore, sql: Statements) -> None:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from jobpipe import Jobpipe, JobStatus, StoreAwayError, StoreRefusedError
 from jobpipe.gateway.promote import Moved, promote
 from jobpipe.model.job import Move
-from jobpipe.stores.base import Parcel, ScheduleEntry, Store, WorkerInfo
+from jobpipe.stores.base import ExportedJob, ScheduleEntry, Store, WorkerInfo
 from jobpipe.stores.memory import MemoryStore
 from jobpipe.stores.sqlite import SqliteStore
 from jobpipe.testing import ManualTime, new_job
@@ -91,9 +91,9 @@ class Breaking(SqliteStore):
 
     is_broken = True
 
-    def adopt(self, parcels: Sequence[Parcel]) -> int:
-        new = super().adopt(parcels)
-        if self.is_broken and parcels[0].job.id != "j0":
+    def adopt(self, exported: Sequence[ExportedJob]) -> int:
+        new = super().adopt(exported)
+        if self.is_broken and exported[0].job.id != "j0":
             raise StoreAwayError("the reply was lost")
         return new
 

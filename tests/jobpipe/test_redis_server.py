@@ -22,7 +22,7 @@ from jobpipe import (
 )
 from jobpipe.model.gate import Limit
 from jobpipe.model.job import Move, Progress
-from jobpipe.stores.base import Filter, LeaseState, News, Parcel, Rescued, ScheduleEntry, WorkerInfo
+from jobpipe.stores.base import ExportedJob, Filter, LeaseState, News, Rescued, ScheduleEntry, WorkerInfo
 from jobpipe.stores.memory import MemoryStore
 from jobpipe.stores.redis import RedisStore
 from jobpipe.stores.redis.records import Record
@@ -137,18 +137,18 @@ def make_room(server: RedisServer) -> None:
     server.ask("CONFIG", "SET", "maxmemory", "0")
 
 
-def _parcels() -> list[Parcel]:
+def _exported() -> list[ExportedJob]:
     elsewhere = MemoryStore()
     put(elsewhere, new_job("new"))
     return elsewhere.export(1)
 
 
-PARCELS = _parcels()
+EXPORTED = _exported()
 ASKING_FOR_MORE: dict[str, Callable[[RedisStore], object]] = {
     "insert": lambda store: store.insert([[new_job("new")]]),
     "insert when something is due": lambda store: store.insert([[new_job("new", delay=9)]]),
     "tick": lambda store: store.fire_tick("s", 1.0, 2.0, new_job("new")),
-    "adopt": lambda store: store.adopt(PARCELS),
+    "adopt": lambda store: store.adopt(EXPORTED),
     "put_schedule": lambda store: store.put_schedule(
         ScheduleEntry(name="new", type="work", queue="q", payload=b"null", every=1.0)
     ),
@@ -310,7 +310,7 @@ def test_jobs_of_the_first_schema_go_on(server: RedisServer, store: RedisStore) 
     assert store.migrate() == ["0002_claimed_ahead", "0003_admission"]
     assert store.migrate() == []
     assert [look(store, id) for id in page_ids(store)] == before
-    assert [parcel.job.id for parcel in store.export(9)] == ["queued", "later"]
+    assert [job.job.id for job in store.export(9)] == ["queued", "later"]
     assert wait_for(store.rescue) == [Rescued("lost", "w1", JobStatus.QUEUED)]
     assert finish(store, held)
     claims = store.claim("w2", ["work"], 9, 60, (), begin=0).claims
@@ -437,11 +437,11 @@ def test_long_payloads_are_claimed_by_and_by(redis_url: str) -> None:
     with closing(RedisStore(with_own_keys(redis_url))) as store:
         store.migrate()
         store.insert([[new_job(f"j{n}", "x" * 250_000)] for n in range(100)])
-        hauls = [store.claim("w1", ["work"], 100, 60) for _ in range(2)]
-        assert [(haul.due_in, haul.has_more) for haul in hauls] == [(0, True), (None, False)]
-        claims = [claim for haul in hauls for claim in haul.claims]
+        results = [store.claim("w1", ["work"], 100, 60) for _ in range(2)]
+        assert [(result.due_in, result.has_more) for result in results] == [(0, True), (None, False)]
+        claims = [claim for result in results for claim in result.claims]
         assert len(claims) == 100
-        assert len(hauls[0].claims) < 80
+        assert len(results[0].claims) < 80
         assert all(len(claim.payload) == 250_002 for claim in claims)
 
 
@@ -463,8 +463,8 @@ def test_many_jobs_that_come_due_at_once_are_queued_by_and_by(redis_url: str) ->
         store.migrate()
         store.insert([[new_job(f"j{n}", delay=10) for n in range(1_200)]])
         clock.elapse(11)
-        haul = store.claim("w1", ["work"], 1, 60)
-        assert ([claim.id for claim in haul.claims], haul.due_in) == (["j0"], 0)
+        result = store.claim("w1", ["work"], 1, 60)
+        assert ([claim.id for claim in result.claims], result.due_in) == (["j0"], 0)
         assert tally(store) == {JobStatus.RUNNING: 1, JobStatus.QUEUED: 999, JobStatus.SCHEDULED: 200}
         assert store.claim("w1", ["work"], 1, 60).due_in is None
 

@@ -1,4 +1,4 @@
-"""What may be said of a new job, and that every complaint names its field."""
+"""What may be said of a new job, and that every bad_input names its field."""
 
 from __future__ import annotations
 

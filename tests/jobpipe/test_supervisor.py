@@ -26,31 +26,31 @@ setup_logging("text")
 def say(*words):
     os.write(1, (" ".join(map(str, words)) + "\\n").encode())  # in one piece, unlike print
 
-def good(leash):
+def good(link):
     asked = threading.Semaphore(0)
-    leash.on_stop(asked.release)
-    leash.greet({})
-    leash.ready()
+    link.on_stop(asked.release)
+    link.greet({})
+    link.ready()
     say("child", os.getpid())
     asked.acquire()
     say("stopped", os.getpid())
     return 0
 
-def slow(leash):
+def slow(link):
     asked, ended = threading.Semaphore(0), threading.Semaphore(0)
     signal.signal(signal.SIGUSR1, lambda *_: ended.release())
-    leash.on_stop(asked.release)
-    leash.greet({})
-    leash.ready()
+    link.on_stop(asked.release)
+    link.greet({})
+    link.ready()
     say("child", os.getpid())
     asked.acquire()
     say("asked")
     ended.acquire()
     return 0
 
-def deaf(leash):
-    leash.greet({})
-    leash.ready()
+def deaf(link):
+    link.greet({})
+    link.ready()
     say("child", os.getpid())
     while True:
         time.sleep(100)
@@ -129,7 +129,7 @@ def test_a_child_that_dies_is_replaced(start: Start) -> None:
 
 
 def test_children_that_cannot_live_are_started_ever_more_slowly(start: Start) -> None:
-    supervisor = start("sys.exit(run(lambda leash: 7))")
+    supervisor = start("sys.exit(run(lambda link: 7))")
     for pause in ("0.1", "0.2", "0.4", "0.8"):
         supervisor.line(rf"ended with code 7; starting another in {pause} s$")
     supervisor.kill(signal.SIGTERM)
@@ -137,14 +137,14 @@ def test_children_that_cannot_live_are_started_ever_more_slowly(start: Start) ->
 
 
 def test_an_exception_in_a_child_is_one_line(start: Start) -> None:
-    supervisor = start("def bad(leash):\n    raise ValueError('boo')\nsys.exit(run(bad))")
+    supervisor = start("def bad(link):\n    raise ValueError('boo')\nsys.exit(run(bad))")
     supervisor.line("process .* failed exception=.*ValueError: boo")
     supervisor.line("ended with code 1; starting another")
 
 
 @pytest.mark.parametrize("die_with", ["supervisor.die_with", "lambda parent: None"])
 def test_children_end_with_a_supervisor_that_is_killed(start: Start, die_with: str) -> None:
-    """By the kernel where it can, and by the leash elsewhere, also while they hear nothing."""
+    """By the kernel where it can, and by the link elsewhere, also while they hear nothing."""
     supervisor = start(f"supervisor.die_with = {die_with}\nsys.exit(run(deaf, processes=3))")
     for _ in range(3):
         supervisor.line("child")
@@ -156,7 +156,7 @@ def test_children_end_with_a_supervisor_that_is_killed(start: Start, die_with: s
 def test_children_end_with_a_supervisor_that_is_killed_while_they_start(start: Start) -> None:
     supervisor = start(
         "supervisor.die_with = lambda parent: None\n"
-        "def slow(leash):\n    say('child')\n    time.sleep(100)\n"
+        "def slow(link):\n    say('child')\n    time.sleep(100)\n"
         "sys.exit(run(slow, processes=2))"
     )
     supervisor.line("child")
@@ -167,17 +167,17 @@ def test_children_end_with_a_supervisor_that_is_killed_while_they_start(start: S
 
 
 def test_a_child_that_can_never_start_ends_all_with_its_code_and_one_line(start: Start) -> None:
-    supervisor = start("sys.exit(run(lambda leash: leash.fault('no\\x1b such store', 2), processes=3))")
+    supervisor = start("sys.exit(run(lambda link: link.fault('no\\x1b such store', 2), processes=3))")
     assert supervisor.code() == 2
     assert supervisor.rest() == [r"error: no\x1b such store"]
 
 
 def test_a_replacement_that_cannot_start_does_not_end_the_others(start: Start) -> None:
     supervisor = start(
-        "def main(leash):\n"
+        "def main(link):\n"
         "    if os.path.exists('broken'):\n"
-        "        return leash.fault('broken meanwhile', 2)\n"
-        "    return good(leash)\n"
+        "        return link.fault('broken meanwhile', 2)\n"
+        "    return good(link)\n"
         "sys.exit(run(main, processes=2))"
     )
     first = int(supervisor.line(r"child (\d+)")[1])
@@ -208,11 +208,11 @@ def test_what_prepare_refuses_ends_all(start: Start, error: str, code: int) -> N
 
 def test_a_stop_before_the_child_is_ready_is_heard(start: Start) -> None:
     supervisor = start(
-        "def slow(leash):\n"
+        "def slow(link):\n"
         "    say('child')\n"
         "    sys.stdin.read(0)\n"
-        "    while not leash.is_stopping:\n        time.sleep(0.001)\n"
-        "    return 0 if leash.greet({}) == [] else 9\n"
+        "    while not link.is_stopping:\n        time.sleep(0.001)\n"
+        "    return 0 if link.greet({}) == [] else 9\n"
         "sys.exit(run(slow))"
     )
     supervisor.line("child")
@@ -244,10 +244,10 @@ def test_a_signal_to_a_child_stops_it_gracefully_and_it_is_replaced(start: Start
 def test_every_child_gets_the_sockets_also_a_replacement(start: Start) -> None:
     supervisor = start(
         "import socket\n"
-        "def main(leash):\n"
-        "    (listener,) = leash.greet({'port': 0})\n"
+        "def main(link):\n"
+        "    (listener,) = link.greet({'port': 0})\n"
         "    listener.setblocking(True)\n"
-        "    leash.ready()\n"
+        "    link.ready()\n"
         "    while True:\n"
         "        connection, _ = listener.accept()\n"
         "        connection.sendall(b'%d' % os.getpid())\n"

@@ -286,7 +286,7 @@ def _chance_of(seed: int) -> Iterator[None]:
         random.setstate(before)
 
 
-class _Ear(logging.Handler):
+class _WatchThread(logging.Handler):
     def __init__(self, tell: Callable[[str], object]) -> None:
         super().__init__(logging.ERROR)
         self._tell = tell
@@ -301,7 +301,7 @@ def _errors_told_to(tell: Callable[[str], object]) -> Iterator[None]:
     """The code goes on whatever happens, and says so in the log: here it is a fault. What is less is not logged."""
     loggers = [logging.getLogger(name) for name in ("jobpipe", "rate_envelope_queue")]
     before = [(each.level, each.propagate) for each in loggers]
-    ear = _Ear(tell)
+    ear = _WatchThread(tell)
     for each in loggers:
         each.setLevel(logging.ERROR)
         each.propagate = False

@@ -14,7 +14,7 @@ import pytest
 from jobpipe.model.admission import Bounds
 from jobpipe.model.gate import Limit
 from jobpipe.model.job import Move
-from jobpipe.stores.base import Haul, Lease, NewJob, Receipt, Rescued, Settlement
+from jobpipe.stores.base import ClaimResult, Lease, NewJob, Receipt, Rescued, Settlement
 from jobpipe.stores.memory import MemoryStore
 from jobpipe.stores.memory.record import Record
 from jobpipe.worker import runner as runner_module
@@ -159,7 +159,7 @@ class Unlimited(MemoryStore):
         lease: float,
         limits: Sequence[Limit] = (),
         begin: int | None = None,
-    ) -> Haul:
+    ) -> ClaimResult:
         return super().claim(worker, types, limit, lease, (), begin)
 
 
@@ -185,7 +185,7 @@ class Undecided(MemoryStore):
 
 
 @pytest.mark.parametrize(
-    ("broken", "complaint"),
+    ("broken", "bad_input"),
     [
         (Unfenced, "heard that its lease of|without its lease|gave .* back"),
         (Uncounted, "the store counts"),
@@ -197,9 +197,9 @@ class Undecided(MemoryStore):
     ],
 )
 def test_a_store_that_breaks_a_promise_is_found(
-    programs: list[Program], broken: type[MemoryStore], complaint: str
+    programs: list[Program], broken: type[MemoryStore], bad_input: str
 ) -> None:
-    with pytest.raises(Violation, match=complaint) as first:
+    with pytest.raises(Violation, match=bad_input) as first:
         search(programs, lambda clock: broken(clock=clock))
     seed = int(str(first.value).split()[1].rstrip(":"))
     with pytest.raises(Violation) as again:
@@ -212,7 +212,7 @@ async def keep(self: Runner, runs: list[Any], *, also_begun: bool = False) -> No
 
 
 @pytest.mark.parametrize(
-    ("owner", "name", "broken", "complaint"),
+    ("owner", "name", "broken", "bad_input"),
     [
         (Runner, "_give_back", keep, "still holds|were lost by their workers"),
         (runner_module, "POLL", 10_000.0, "s after the last fault"),
@@ -225,10 +225,10 @@ def test_a_runner_that_breaks_a_promise_is_found(
     owner: object,
     name: str,
     broken: object,
-    complaint: str,
+    bad_input: str,
 ) -> None:
     monkeypatch.setattr(owner, name, broken)
-    with pytest.raises(Violation, match=complaint):
+    with pytest.raises(Violation, match=bad_input):
         search(programs, lambda clock: MemoryStore(clock=clock))
 
 

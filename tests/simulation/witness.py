@@ -16,7 +16,7 @@ from jobpipe.model.job import FINISHED, TRANSITIONS, WAITING, JobStatus, Move
 from jobpipe.stores.base import (
     Answer,
     Claim,
-    Haul,
+    ClaimResult,
     Lease,
     LeaseState,
     NewJob,
@@ -152,11 +152,11 @@ class Witness:
         lease: float,
         limits: Sequence[Limit] = (),
         begin: int | None = None,
-    ) -> Haul:
-        haul = self.store.claim(worker, types, limit, lease, limits, begin)
-        if len(haul.claims) > limit:
-            raise self.fail(f"a claim of {limit} brought {len(haul.claims)}")
-        for number, claim in enumerate(haul.claims):
+    ) -> ClaimResult:
+        result = self.store.claim(worker, types, limit, lease, limits, begin)
+        if len(result.claims) > limit:
+            raise self.fail(f"a claim of {limit} brought {len(result.claims)}")
+        for number, claim in enumerate(result.claims):
             life = self.lives[claim.id]
             if claim.has_begun != (begin is None or number < begin):
                 raise self.fail(f"{claim.id}, the {number + 1}th of {begin} to begin: {claim.has_begun}")
@@ -165,7 +165,7 @@ class Witness:
             self._claimed(claim, lease, {each.type: each for each in limits})
             if claim.has_begun:
                 self._begin(life)
-        return haul
+        return result
 
     def _begin(self, life: Life) -> None:
         life.attempts += 1

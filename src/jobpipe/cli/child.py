@@ -12,14 +12,14 @@ from ..process.logs import escape, setup_logging
 
 if TYPE_CHECKING:
     from ..app import Jobpipe
-    from ..process.channel import Leash
+    from ..process.link import SupervisorLink
 
 
 _SHORTEST_TOKEN = 16
 """Characters below which a token can be guessed."""
 
 
-def run_child(leash: Leash, *, app: str | None, flags: Mapping[str, Any], is_web: bool) -> int:
+def run_child(link: SupervisorLink, *, app: str | None, flags: Mapping[str, Any], is_web: bool) -> int:
     """The whole life of the process; its exit code."""
     from ..process.loading import AppBrokenError, load_pipe
 
@@ -28,32 +28,32 @@ def run_child(leash: Leash, *, app: str | None, flags: Mapping[str, Any], is_web
         pipe.configure(**flags)
         told = _settings_to_tell(pipe)
     except AppBrokenError as error:
-        return leash.fault(f"{error.details}error: {error}", 1)
+        return link.fault(f"{error.details}error: {error}", 1)
     except JobpipeError as error:
-        return leash.fault(escape(str(error)), _code(error))
+        return link.fault(escape(str(error)), _code(error))
     except Exception:
-        return leash.fault(traceback.format_exc(), 1)
+        return link.fault(traceback.format_exc(), 1)
     setup_logging(pipe.settings.log)
     loop = _new_loop()
     commands: asyncio.Queue[bool] = asyncio.Queue()
-    leash.on_accept(lambda accepts: loop.call_soon_threadsafe(commands.put_nowait, accepts))
-    sockets = leash.greet(told)
-    if leash.is_stopping:
+    link.on_accept(lambda accepts: loop.call_soon_threadsafe(commands.put_nowait, accepts))
+    sockets = link.greet(told)
+    if link.is_stopping:
         return 0
     stop = asyncio.Event()
-    leash.on_stop(lambda: loop.call_soon_threadsafe(stop.set))
+    link.on_stop(lambda: loop.call_soon_threadsafe(stop.set))
     main: Coroutine[Any, Any, None]
     if is_web:
         from ..web.serve import serve
 
-        main = serve(pipe, sockets, stop, leash.ready, commands.get, leash.closed)
+        main = serve(pipe, sockets, stop, link.ready, commands.get, link.closed)
     else:
-        main = work(pipe, stop, leash.ready)
+        main = work(pipe, stop, link.ready)
     try:
         # Why not asyncio.run: it would wait for threads, and a handler may be stuck in one.
         loop.run_until_complete(main)
     except (SettingsError, StoreError) as error:
-        return leash.fault(escape(str(error)), _code(error))
+        return link.fault(escape(str(error)), _code(error))
     return 0
 
 

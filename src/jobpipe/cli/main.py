@@ -8,7 +8,10 @@ from typing import Annotated
 
 import typer
 
-from . import enqueue, jobs, moving, schedules, serving, steering, tending
+from . import enqueue, jobs, schedules, serving
+from . import manage as steering
+from . import promote as moving
+from . import store as tending
 from .top import command as top
 
 app = typer.Typer(

@@ -20,7 +20,7 @@ logger = logging.getLogger("jobpipe")
 _MOST_PROCESSES = 1_000
 
 if TYPE_CHECKING:
-    from ..process.channel import Leash
+    from ..process.link import SupervisorLink
     from ..process.supervisor import Terms
 
 App = Annotated[
@@ -82,10 +82,10 @@ def _supervise(
     for name in unknown_settings():
         logger.warning("%s is not a setting, and is not looked at", name)
 
-    def child(leash: Leash) -> int:
+    def child(link: SupervisorLink) -> int:
         from .child import run_child  # only there: it brings asyncio, and the user's program
 
-        return run_child(leash, app=app, flags=flags, is_web=is_web)
+        return run_child(link, app=app, flags=flags, is_web=is_web)
 
     def prepare(told: Mapping[str, Any]) -> Terms:
         setup_logging(told["log"])

@@ -1,6 +1,6 @@
 """Feed: tells who listens what happens in the store, also by other processes.
 
-An ear is a thread that waits on one of the store's watches, while anybody listens. Listeners are told that there may be
+A thread waits on each of the store's watches while there are listeners. Listeners are told that there may be
 news; subscribers get every change of a job's status, in order, as often as the least patient of them wants: each look
 takes time from all else in the process. Nothing is read while nobody subscribes.
 """
@@ -29,7 +29,7 @@ OnEvents = Callable[["list[JobEvent]"], object]
 _LOOK_AGAIN = 1.0
 """Seconds after which it looks even if the watch said nothing."""
 _LINGER = 5.0
-"""Seconds that an ear stays when the last has left: who waits for one job after the other listens again at once."""
+"""Seconds that a thread stays after its last listener: a caller that waits for one job after the other comes back."""
 _AT_ONCE = 500
 
 
@@ -42,23 +42,23 @@ class _Subscriber:
 
 
 class Feed:
-    """The ears of one handle on a store, and who subscribes. All are called in an ear's thread."""
+    """The watch threads of one handle on a store, and the subscribers, which are called in these threads."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._ears = {news: _Ear(store, news) for news in News}
+        self._watches = {news: _WatchThread(store, news) for news in News}
         self._lock = threading.Lock()
         self._on_events: list[_Subscriber] = []
         self._after = 0
         self._is_closed = threading.Event()
-        self._leave_ear: Callable[[], None] = lambda: None
+        self._leave_watch: Callable[[], None] = lambda: None
 
     def listen(self, news: News, on_news: OnNews) -> Callable[[], None]:
-        """Be told that there may be news; call what is returned to hear no more."""
-        return self._ears[news].join(on_news)
+        """Be told that there may be news; call what is returned to unsubscribe."""
+        return self._watches[news].join(on_news)
 
     def subscribe(self, on_events: OnEvents, rest: float = 0.0) -> Callable[[], None]:
-        """Be told every event from now on; call what is returned to hear no more.
+        """Be told every event from now on; call what is returned to unsubscribe.
 
         What happens within `rest` seconds after it was told something may be told together, after them.
         """
@@ -68,7 +68,7 @@ class Feed:
         with self._lock:
             if not self._on_events:
                 self._after = newest
-                self._leave_ear = self._ears[News.CHANGES].join(self._tell_events)
+                self._leave_watch = self._watches[News.CHANGES].join(self._tell_events)
             self._on_events.append(subscriber)
 
         def leave() -> None:
@@ -76,7 +76,7 @@ class Feed:
                 if subscriber in self._on_events:
                     self._on_events.remove(subscriber)
                     if not self._on_events:
-                        self._leave_ear()
+                        self._leave_watch()
 
         return leave
 
@@ -100,11 +100,11 @@ class Feed:
     def close(self) -> None:
         """End the threads."""
         self._is_closed.set()
-        for ear in self._ears.values():
-            ear.close()
+        for watch in self._watches.values():
+            watch.close()
 
 
-class _Ear:
+class _WatchThread:
     """The thread that waits for one kind of news, from the first listener on."""
 
     def __init__(self, store: Store, news: News) -> None:

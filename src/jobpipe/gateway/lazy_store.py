@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ..settings import Settings
 from ..stores import open_store
 from ..stores.base import Store
-from ..stores.forks import disown_after_fork, refuse_inherited
+from ..stores.forks import invalidate_after_fork, refuse_inherited
 from .async_store import AsyncStore
 from .feed import Feed
 
@@ -46,7 +46,7 @@ class LazyStore:
         self._opening = threading.Lock()
         self._opened: Gateway | None = None
         self._inherited: Gateway | None = None
-        disown_after_fork(self)
+        invalidate_after_fork(self)
 
     def __call__(self) -> Gateway:
         """The store, opened and migrated, for event loops too, and its feed."""
@@ -84,7 +84,7 @@ class LazyStore:
                 if opened.store is not self._given:
                     opened.store.close()
 
-    def disown(self) -> None:
+    def invalidate(self) -> None:
         """In a child process after a fork: what is opened is the parent's."""
         if self._opened is not None:
             self._inherited, self._opened = self._opened, None

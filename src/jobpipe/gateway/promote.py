@@ -75,19 +75,19 @@ def _move_jobs(source: Store, target: Store, report: Callable[[Moved], None]) ->
     moved = Moved(jobs=0, of=_count(source, *WAITING), already=0)
     after = 0
     report(moved)
-    while parcels := source.export(_BATCH, after):
-        after = parcels[-1].number
+    while exported := source.export(_BATCH, after):
+        after = exported[-1].number
         try:
-            new = target.adopt(parcels)
+            new = target.adopt(exported)
         except JobConflictError as error:
             raise StoreRefusedError(
                 f"the job {error.id!r} of {source.url} cannot move: {target.url} has another of that id; "
                 "cancel one of the two (jobpipe cancel), and promote again"
             ) from None
         moved = Moved(
-            jobs=moved.jobs + source.discard([parcel.job.id for parcel in parcels]),
+            jobs=moved.jobs + source.discard([job.job.id for job in exported]),
             of=moved.of,
-            already=moved.already + len(parcels) - new,
+            already=moved.already + len(exported) - new,
         )
         report(moved)
     return moved

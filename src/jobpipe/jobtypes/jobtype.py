@@ -36,7 +36,7 @@ from ..model.gate import Limit
 from ..model.ids import check_name
 from ..model.job import DEFAULT_QUEUE, DEFAULT_RETRIES
 from ..model.request import JobOptions, JobRequest, read
-from ..model.validation import complaint
+from ..model.validation import bad_input
 
 if TYPE_CHECKING:
     from ..model.newjob import Receipt
@@ -173,7 +173,7 @@ class JobType(Generic[P, R]):
             argument = self._decode(raw)
         except msgspec.ValidationError as error:
             # Why without the value: the error is logged too, and payloads may hold secrets.
-            raise complaint(error, None, self._model, "payload.", is_private=True) from None
+            raise bad_input(error, None, self._model, "payload.", is_private=True) from None
         except msgspec.DecodeError as error:
             raise BadInputError("payload", f"in the store is not JSON: {error}") from None
         if self._check is not None:

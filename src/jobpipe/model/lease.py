@@ -48,7 +48,7 @@ class Claim(Struct, frozen=True, kw_only=True, gc=False):
         return self.lease.id
 
 
-class Haul(Struct, frozen=True):
+class ClaimResult(Struct, frozen=True):
     """What a claim brought."""
 
     claims: list[Claim]

@@ -48,7 +48,7 @@ Refusal = JobConflictError | QueueFullError | TooManyNamesError
 Answer = list[Receipt] | Refusal
 
 
-class Parcel(Struct, frozen=True, kw_only=True):
+class ExportedJob(Struct, frozen=True, kw_only=True):
     """A job that waits, with all that is to be kept of it when it moves to another store."""
 
     number: int

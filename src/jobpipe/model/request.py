@@ -1,6 +1,6 @@
 """JobRequest: a job as somebody asks for it, the same over HTTP, in Python and on the command line.
 
-`read` checks what came in against the one description of the fields below; every complaint names its field.
+`read` checks what came in against the one description of the fields below; every bad_input names its field.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from msgspec.structs import asdict
 from ..errors import BadInputError
 from .ids import LONGEST_ID, LONGEST_NAME
 from .job import DEFAULT_RETRIES, DEFAULT_TYPE, instant
-from .validation import complaint
+from .validation import bad_input
 
 _ALLOWED = "^[A-Za-z0-9][A-Za-z0-9._:@-]*$"
 LARGEST_BATCH = 1_000
@@ -115,7 +115,7 @@ def convert(value: Any, type: Any, where: str = "") -> Any:
     try:
         return msgspec.convert(value, type)
     except msgspec.ValidationError as error:
-        raise complaint(error, value, type, where) from None
+        raise bad_input(error, value, type, where) from None
     except UnicodeEncodeError as error:  # Why not before: msgspec looks at keys only where it compares them
         raise BadInputError(
             f"{where}{error.object[:40]!a}", "holds a lone surrogate, which is no character"

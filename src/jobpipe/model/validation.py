@@ -46,7 +46,7 @@ _BOUNDS = {">=": "{} or more", "<=": "{} or less", ">": "more than {}", "<": "le
 _PARTS = {"str": "character", "array": "item", "object": "field", "bytes": "byte"}
 
 
-def complaint(
+def bad_input(
     error: msgspec.ValidationError, value: Any, type: Any, where: str = "", *, is_private: bool = False
 ) -> BadInputError:
     """What msgspec found in a value that was to be of the type; without the value if that is nobody else's business."""

@@ -1,7 +1,7 @@
 """Supervisor: keeps child processes running, replaces those that die, and ends them all.
 
 It forks, and so has one thread, imports nothing of the user's and no asyncio. Each child is held by a
-socket pair (`leash.py`): the child tells what it was set to, is given the listening sockets, and says when it is
+socket pair (`link.py`): the child tells what it was set to, is given the listening sockets, and says when it is
 ready; a byte asks it to stop, and the end of the stream, which a killed supervisor leaves, ends it at once.
 """
 
@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 from ..errors import JobpipeError, SettingsError
 from .acceptors import Acceptor, State, update
-from .channel import CLOSE, GO, OPEN, STOP, Leash, die_with
+from .link import CLOSE, GO, OPEN, STOP, SupervisorLink, die_with
 from .logs import escape
 
 logger = logging.getLogger("jobpipe.process.supervisor")
@@ -49,7 +49,7 @@ class Terms:
 
 @dataclass(slots=True)
 class _Child:
-    """A process, and our end of its leash."""
+    """A process, and our end of its link."""
 
     pid: int
     channel: socket.socket
@@ -67,7 +67,7 @@ class _Child:
 
 
 def run(
-    main: Callable[[Leash], int],
+    main: Callable[[SupervisorLink], int],
     *,
     processes: int = 1,
     prepare: Callable[[Mapping[str, Any]], Terms] = lambda _: Terms(),
@@ -82,7 +82,10 @@ def run(
 
 class _Supervisor:
     def __init__(
-        self, main: Callable[[Leash], int], processes: int, prepare: Callable[[Mapping[str, Any]], Terms]
+        self,
+        main: Callable[[SupervisorLink], int],
+        processes: int,
+        prepare: Callable[[Mapping[str, Any]], Terms],
     ) -> None:
         self._main = main
         self._prepare = prepare
@@ -116,9 +119,9 @@ class _Supervisor:
                 self._start_due()
                 for key, _ in self._selector.select(self._patience()):
                     if key.data is None:
-                        self._heed_signals()
+                        self._handle_signals()
                     elif key.data.pid in self._children:
-                        self._hear(key.data)
+                        self._read_messages(key.data)
                 self._update_acceptors()
                 if self._kill_at is not None and time.monotonic() >= self._kill_at:
                     self._kill_late()
@@ -127,7 +130,7 @@ class _Supervisor:
             return self._code or 0
         finally:
             signal.set_wakeup_fd(old_waker)
-            self._let_go()
+            self._close_all()
 
     def _patience(self) -> float | None:
         """Seconds until there is something to do by the clock."""
@@ -167,17 +170,17 @@ class _Supervisor:
         code = 1
         try:
             signal.set_wakeup_fd(-1)
-            self._let_go()  # above all the leashes of others: they must end with the supervisor
+            self._close_all()  # above all the leashes of others: they must end with the supervisor
             die_with(parent)
-            leash = Leash(channel)
+            link = SupervisorLink(channel)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             # Why: the terminal sends it to the whole group; the supervisor passes it on.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             for number in (signal.SIGTERM, signal.SIGHUP):
                 if not _is_ignored(number):
-                    signal.signal(number, lambda *_: leash.leave())
+                    signal.signal(number, lambda *_: link.leave())
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
-            code = self._main(leash)
+            code = self._main(link)
         except BaseException:
             logger.exception("process %d failed", os.getpid())
         finally:
@@ -188,7 +191,7 @@ class _Supervisor:
             finally:
                 os._exit(code)  # without waiting for threads: a handler may be stuck in one
 
-    def _let_go(self) -> None:
+    def _close_all(self) -> None:
         self._selector.close()
         for end in (self._wake, self._waker, *(child.channel for child in self._children.values())):
             end.close()
@@ -197,7 +200,7 @@ class _Supervisor:
 
     # Listening to children
 
-    def _hear(self, child: _Child) -> None:
+    def _read_messages(self, child: _Child) -> None:
         """Read what the child has told; how it ended comes with SIGCHLD."""
         while True:
             try:
@@ -211,11 +214,11 @@ class _Supervisor:
                 break
             *lines, child.unread = (child.unread + data).split(b"\n")
             for line in lines:
-                self._heed(child, json.loads(line))
+                self._handle_message(child, json.loads(line))
 
-    def _heed(self, child: _Child, message: dict[str, Any]) -> None:
+    def _handle_message(self, child: _Child, message: dict[str, Any]) -> None:
         if "fault" in message:
-            self._heed_fault(child, message["fault"], message["code"])
+            self._handle_fault(child, message["fault"], message["code"])
         elif "ready" in message:
             child.is_ready = True
             self._was_ready = True
@@ -262,7 +265,7 @@ class _Supervisor:
                 child.is_told = True
                 _tell(child, STOP)
 
-    def _heed_fault(self, child: _Child, text: str, code: int) -> None:
+    def _handle_fault(self, child: _Child, text: str, code: int) -> None:
         """A child cannot even start: then none can, unless one could before."""
         if self._was_ready:
             logger.error("process %d cannot start: %s", child.pid, text)
@@ -277,14 +280,14 @@ class _Supervisor:
 
     # Ending
 
-    def _heed_signals(self) -> None:
+    def _handle_signals(self) -> None:
         for number in self._wake.recv(4096):
             if number == signal.SIGCHLD:
-                self._bury()
+                self._reap()
             elif number in _STOPS:
-                self._heed_stop(number)
+                self._handle_stop(number)
 
-    def _heed_stop(self, number: int) -> None:
+    def _handle_stop(self, number: int) -> None:
         now = time.monotonic()
         last, at = self._last_signal
         self._last_signal = (number, now)
@@ -318,7 +321,7 @@ class _Supervisor:
             os.kill(pid, signal.SIGKILL)  # not yet waited for, so the number is still its own
         self._kill_at = None
 
-    def _bury(self) -> None:
+    def _reap(self) -> None:
         """Wait for all that have ended; also for orphans, which come to us where we are process 1."""
         while True:
             try:
@@ -330,7 +333,7 @@ class _Supervisor:
             child = self._children.get(pid)
             if child is not None:
                 if child.channel in self._selector.get_map():
-                    self._hear(child)
+                    self._read_messages(child)
                 if child.channel in self._selector.get_map():
                     self._selector.unregister(child.channel)
                 del self._children[pid]

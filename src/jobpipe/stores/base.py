@@ -26,15 +26,15 @@ from ..model.counts import WorkerInfo as WorkerInfo
 from ..model.gate import Limit, Limits
 from ..model.job import Job, JobStatus, Progress
 from ..model.lease import Claim as Claim
-from ..model.lease import Haul as Haul
+from ..model.lease import ClaimResult as ClaimResult
 from ..model.lease import Lease as Lease
 from ..model.lease import LeaseState as LeaseState
 from ..model.lease import Outcome as Outcome
 from ..model.lease import Rescued as Rescued
 from ..model.lease import Settlement as Settlement
 from ..model.newjob import Answer as Answer
+from ..model.newjob import ExportedJob as ExportedJob
 from ..model.newjob import NewJob as NewJob
-from ..model.newjob import Parcel as Parcel
 from ..model.newjob import Receipt as Receipt
 from ..model.newjob import Refusal as Refusal
 from ..model.schedule import Missed as Missed
@@ -136,7 +136,7 @@ class Store(Protocol):
         lease: float,
         limits: Sequence[Limit] = (),
         begin: int | None = None,
-    ) -> Haul:
+    ) -> ClaimResult:
         """Lease up to so many queued jobs of these types for so many seconds; the first `begin` of them begin.
 
         To begin is to be `running`, with the attempt counted. The others are claimed ahead: they stay `queued` until
@@ -284,10 +284,10 @@ class Store(Protocol):
 
     # Moving to another store
 
-    def export(self, limit: int, after: int = 0) -> list[Parcel]:
+    def export(self, limit: int, after: int = 0) -> list[ExportedJob]:
         """The first jobs that wait (scheduled or queued) after that number, in the order of insertion."""
 
-    def adopt(self, parcels: Sequence[Parcel]) -> int:
+    def adopt(self, exported: Sequence[ExportedJob]) -> int:
         """Insert jobs that come from another store as they were there, all or none; how many were new.
 
         A job of the same id and fingerprint is there already; another of that id is a JobConflictError.

@@ -11,21 +11,21 @@ from typing import Protocol
 from weakref import WeakSet
 
 
-class Heir(Protocol):
+class Inheritable(Protocol):
     """Something that a child process may inherit."""
 
-    def disown(self) -> None:
+    def invalidate(self) -> None:
         """Be told, in a child process: nothing that is open here may be used any more, nor be closed."""
 
 
-_heirs: WeakSet[Heir] = WeakSet()
-_kept: list[Heir] = []
+_inheritable: WeakSet[Inheritable] = WeakSet()
+_kept: list[Inheritable] = []
 """Those of a parent: what nobody refers to any more would be closed."""
 
 
-def disown_after_fork(heir: Heir) -> None:
+def invalidate_after_fork(owner: Inheritable) -> None:
     """Have it told in every process that is forked from now on."""
-    _heirs.add(heir)
+    _inheritable.add(owner)
 
 
 def refuse_inherited(name: str) -> None:
@@ -37,9 +37,9 @@ def refuse_inherited(name: str) -> None:
 
 
 def _forked() -> None:
-    _kept.extend(_heirs)
-    for heir in _kept:
-        heir.disown()
+    _kept.extend(_inheritable)
+    for owner in _kept:
+        owner.invalidate()
 
 
 if hasattr(os, "register_at_fork"):

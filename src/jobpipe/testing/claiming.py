@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ..model.job import JobStatus, Move
-from ..model.lease import Haul
+from ..model.lease import ClaimResult
 from .tools import BOOM, bring_to, finish, look, new_job, put, seconds_between, take, take_one, tally
 
 if TYPE_CHECKING:
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from .harness import StoreHarness
 
 
-def ids(haul: Haul) -> list[str]:
-    return [claim.id for claim in haul.claims]
+def ids(result: ClaimResult) -> list[str]:
+    return [claim.id for claim in result.claims]
 
 
 class Claiming:
@@ -121,19 +121,19 @@ class Claiming:
     def test_due_in_tells_of_the_next_scheduled_job(self, store: Store, harness: StoreHarness) -> None:
         assert store.claim("w1", ["work"], 1, 60).due_in is None
         put(store, new_job("a", delay=500), new_job("b", delay=100), new_job("c"))
-        haul = store.claim("w1", ["work"], 1, 60)
-        assert ids(haul) == ["c"]
-        assert haul.due_in is not None
-        assert 90 < haul.due_in <= 100
+        result = store.claim("w1", ["work"], 1, 60)
+        assert ids(result) == ["c"]
+        assert result.due_in is not None
+        assert 90 < result.due_in <= 100
         harness.elapse(60)
-        haul = store.claim("w1", ["work"], 1, 60)
-        assert haul.due_in is not None
-        assert 30 < haul.due_in <= 40
+        result = store.claim("w1", ["work"], 1, 60)
+        assert result.due_in is not None
+        assert 30 < result.due_in <= 40
         harness.elapse(60)
-        haul = store.claim("w1", ["work"], 1, 60)
-        assert ids(haul) == ["b"]
-        assert haul.due_in is not None
-        assert 370 < haul.due_in <= 380
+        result = store.claim("w1", ["work"], 1, 60)
+        assert ids(result) == ["b"]
+        assert result.due_in is not None
+        assert 370 < result.due_in <= 380
         store.cancel(["a"])
         assert store.claim("w1", ["work"], 1, 60).due_in is None
 
@@ -183,5 +183,5 @@ class Claiming:
 
     def test_many_lanes_are_claimed_in_one_order(self, store: Store) -> None:
         store.insert([[new_job(f"j{n}", queue=f"q{n % 7}", type=f"t{n % 5}") for n in range(200)]])
-        haul = store.claim("w1", [f"t{n}" for n in range(5)], 200, 60)
-        assert ids(haul) == [f"j{n}" for n in range(200)]
+        result = store.claim("w1", [f"t{n}" for n in range(5)], 200, 60)
+        assert ids(result) == [f"j{n}" for n in range(200)]

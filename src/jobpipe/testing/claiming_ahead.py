@@ -252,9 +252,9 @@ class ClaimingAhead:
         put(store, *(new_job(f"j{n}") for n in range(2_500)))
         found: list[str] = []
         while True:
-            haul = store.claim("w1", ["work"], 1_016, 60, (), 16)
-            found += [claim.id for claim in haul.claims]
-            if not haul.has_more:
+            result = store.claim("w1", ["work"], 1_016, 60, (), 16)
+            found += [claim.id for claim in result.claims]
+            if not result.has_more:
                 break
-            assert haul.claims
+            assert result.claims
         assert found == [f"j{n}" for n in range(2_500)]

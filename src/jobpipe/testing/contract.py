@@ -12,14 +12,14 @@ from .claiming import Claiming
 from .claiming_ahead import ClaimingAhead
 from .concurrency import Concurrency
 from .inserting import Inserting
+from .inspecting import Looking
 from .leases import Leases
 from .limiting import Limiting
-from .looking import Looking
-from .moving import Moving
+from .managing import Steering
 from .scheduling import Scheduling
 from .settling import Settling
-from .steering import Steering
 from .tools import assert_counts_are_exact
+from .transferring import Moving
 from .watching import Watching
 
 if TYPE_CHECKING:

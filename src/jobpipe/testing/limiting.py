@@ -110,10 +110,10 @@ class Limiting:
     def test_rate_lets_the_next_one_start_in_time(self, store: Store, harness: StoreHarness) -> None:
         put_some(store, 3)
         assert ids(take(store, 10, limits=SLOW)) == ["j0"]
-        haul = store.claim("w1", ["work"], 10, 60, SLOW)
-        assert haul.claims == []
-        assert haul.due_in is not None
-        assert 0 < haul.due_in <= 10
+        result = store.claim("w1", ["work"], 10, 60, SLOW)
+        assert result.claims == []
+        assert result.due_in is not None
+        assert 0 < result.due_in <= 10
         harness.elapse(10 - 2 * LEAD)
         assert take(store, 10, limits=SLOW) == []
         harness.elapse(1.5 * LEAD)
@@ -276,12 +276,12 @@ class Limiting:
         put(store, new_job("a", key="x"), new_job("b", key="y"), new_job("o", type="other"))
         (claim,) = take(store, 1, limits=limits)
         finish(store, claim, Move.SNOOZE, delay=30, cools=30)
-        haul = store.claim("w1", ["work", "other"], 10, 60, limits)
-        assert ids(haul.claims) == ["o"]
-        haul = store.claim("w1", ["work"], 10, 60, limits)
-        assert haul.claims == []
-        assert haul.due_in is not None
-        assert 20 < haul.due_in <= 30
+        result = store.claim("w1", ["work", "other"], 10, 60, limits)
+        assert ids(result.claims) == ["o"]
+        result = store.claim("w1", ["work"], 10, 60, limits)
+        assert result.claims == []
+        assert result.due_in is not None
+        assert 20 < result.due_in <= 30
         assert store.limits().cooling.keys() == {"work"}
         harness.elapse(31)
         assert "b" in ids(take(store, 10, limits=limits))
@@ -292,10 +292,10 @@ class Limiting:
         (claim,) = take(store, 1, limits=ONE_EACH)
         assert take(store, 10, limits=ONE_EACH) == []
         finish(store, claim, Move.SNOOZE, delay=100, cools=100)
-        haul = store.claim("w1", ["work"], 10, 60, ONE_EACH)
-        assert haul.claims == []
-        assert haul.due_in is not None
-        assert haul.due_in > 50
+        result = store.claim("w1", ["work"], 10, 60, ONE_EACH)
+        assert result.claims == []
+        assert result.due_in is not None
+        assert result.due_in > 50
 
     def test_cancelled_job_at_the_head_of_a_gate_strands_nothing(self, store: Store) -> None:
         put(

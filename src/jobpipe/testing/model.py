@@ -223,10 +223,10 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(ids=some_ids)
     def move_out_and_in(self, ids: list[str]) -> None:
-        parcels = [parcel for parcel in self.oracle.export(100) if parcel.job.id in ids]
-        self._same(lambda store: [replace(parcel, number=0) for parcel in store.export(100)])
+        exported = [job for job in self.oracle.export(100) if job.job.id in ids]
+        self._same(lambda store: [replace(job, number=0) for job in store.export(100)])
         self._same(lambda store: store.discard(ids))
-        self._same(lambda store: store.adopt(parcels))
+        self._same(lambda store: store.adopt(exported))
 
     @rule(numbers=picks, value=st.sampled_from([0.0, 0.25, 1.0]), note=st.sampled_from([None, "", "page 1"]))
     def progress(self, numbers: list[int], value: float, note: str | None) -> None:

@@ -16,8 +16,8 @@ from starlette.routing import Route
 from . import problems
 from .auth import Guard
 from .body import HELD, Bodies, HeldBody
-from .call import Call
 from .openapi import document
+from .operation import Operation
 from .pages import Pages
 from .place import path_of, root_of
 from .problems import NoSuchPathError, WrongMethodError
@@ -74,7 +74,7 @@ class WebApp:
             ScheduleRoutes(self.site),
             self.events,
         )
-        self.calls: list[Call] = [call for part in parts for call in part.calls()]
+        self.calls: list[Operation] = [call for part in parts for call in part.calls()]
         """The table of all that can be called."""
         own.openapi = document(self.calls)
         self._probes = frozenset(call.path for call in self.calls if call.is_probe)

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import NODEFAULT, UNSET
 
 from ..model.request import Id, Name
-from .call import Call, Stream
+from .operation import Operation, Stream
 from .problems import MEDIA_TYPE, Problem
 
 _EVERY = frozenset({400, 401, 422, 429, 500, 503})
@@ -26,7 +26,7 @@ _IN_PATH = {"id": Id, "name": Name}
 _PARAMETER = re.compile(r"{(\w+)}")
 
 
-def document(calls: Sequence[Call]) -> dict[str, Any]:
+def document(calls: Sequence[Operation]) -> dict[str, Any]:
     """The description of all calls, by OpenAPI 3.1."""
     types = [each for call in calls for each in _types(call)]
     headers = [each for call in calls for each in call.headers.values()]
@@ -52,12 +52,12 @@ def document(calls: Sequence[Call]) -> dict[str, Any]:
     }
 
 
-def _types(call: Call) -> list[Any]:
+def _types(call: Operation) -> list[Any]:
     answers = [each.type if isinstance(each, Stream) else each for each in call.answers.values()]
     return [each for each in (call.body, *answers) if each is not None and not isinstance(each, str)]
 
 
-def _operation(call: Call, known: dict[int, Any], components: dict[str, Any]) -> dict[str, Any]:
+def _operation(call: Operation, known: dict[int, Any], components: dict[str, Any]) -> dict[str, Any]:
     refusals = call.refusals | (_PROBE if call.is_probe else _EVERY)
     if not call.is_probe:
         refusals |= _WRITE if call.method != "GET" else frozenset()
@@ -103,7 +103,7 @@ def _answer(status: int, type: Any, known: dict[int, Any]) -> dict[str, Any]:
     }
 
 
-def _parameters(call: Call, known: dict[int, Any], components: dict[str, Any]) -> list[dict[str, Any]]:
+def _parameters(call: Operation, known: dict[int, Any], components: dict[str, Any]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = [
         {"name": name, "in": "path", "required": True, "schema": known[id(_IN_PATH[name])]}
         for name in _PARAMETER.findall(call.path)

@@ -12,7 +12,7 @@ from ..errors import BadInputError
 from ..gateway.jobs import LONGEST_WAIT, MOST_AT_ONCE
 from ..model.job import JobStatus
 from ..model.request import Name
-from ..model.validation import complaint
+from ..model.validation import bad_input
 
 Q = TypeVar("Q")
 _MOST_FIELDS = 20
@@ -59,4 +59,4 @@ def read_query(raw: bytes, type: type[Q]) -> Q:
         # Why not strict: all that a URL holds is text, also numbers.
         return msgspec.convert(values, type, strict=False)
     except msgspec.ValidationError as error:
-        raise complaint(error, values, type) from None
+        raise bad_input(error, values, type) from None

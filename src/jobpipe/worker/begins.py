@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from ..errors import StoreError
 from ..model.lease import Lease, LeaseState
-from .held import Run
+from .held import HeldJob
 
 logger = logging.getLogger("jobpipe")
 
@@ -32,16 +32,16 @@ class Begins:
     ) -> None:
         self._now = now
         self._tell = tell  # has it stored, and calls `stored`
-        self._begun: set[Run] = set()
+        self._begun: set[HeldJob] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._is_stopped = False
         self._telling: asyncio.Task[None] | None = None
 
-    def add(self, run: Run) -> None:
+    def add(self, run: HeldJob) -> None:
         """Its handler is about to be called."""
         self._begun.add(run)
 
-    def discard(self, run: Run) -> None:
+    def discard(self, run: HeldJob) -> None:
         """It has ended, or was given back."""
         self._begun.discard(run)
 

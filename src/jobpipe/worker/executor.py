@@ -1,4 +1,4 @@
-"""Performer: runs each job that is held as an envelope, and says what it came to."""
+"""Executor: runs each job that is held as an envelope, and says what it came to."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..model import json
 from ..model.job import Move, Progress
 from ..model.lease import Claim, Outcome
 from ..model.outcome import Carried, Hopeless, outcome_of
-from .held import Run
+from .held import HeldJob
 
 logger = logging.getLogger("jobpipe")
 
@@ -28,21 +28,21 @@ _SIGNALS = (RateLimited, StopEnvelope, StopType)
 """What the envelope's queue would take for itself."""
 
 
-class Performer:
+class Executor:
     """Makes the envelopes of one runner. What it is given is called on the loop, or in the thread of a plain function."""
 
     def __init__(
         self,
         *,
-        begin: Callable[[Run], bool],
-        report: Callable[[Run, Progress], None],
-        end: Callable[[Run, Outcome], object],
+        begin: Callable[[HeldJob], bool],
+        report: Callable[[HeldJob, Progress], None],
+        end: Callable[[HeldJob, Outcome], object],
     ) -> None:
         self._begin = begin  # may it begin?
         self._report = report
         self._end = end
 
-    def envelope(self, run: Run) -> Envelope[Run]:
+    def envelope(self, run: HeldJob) -> Envelope[HeldJob]:
         """The envelope that runs it."""
         claim = run.claim
         if run.job_type.is_async and claim.deadline is None:
@@ -61,7 +61,7 @@ class Performer:
             failure_hook=self._failed,
         )
 
-    async def _run_to_end(self, context: Context, envelope: Envelope[Run]) -> None:
+    async def _run_to_end(self, context: Context, envelope: Envelope[HeldJob]) -> None:
         try:
             await self._run_coroutine(context, envelope)
         except asyncio.CancelledError as error:
@@ -72,7 +72,7 @@ class Performer:
         else:
             self._succeeded(context, envelope)
 
-    async def _run_coroutine(self, context: Context, envelope: Envelope[Run]) -> None:
+    async def _run_coroutine(self, context: Context, envelope: Envelope[HeldJob]) -> None:
         run = envelope.payload
         if self._begin(run):
             token = set_current(self._current(run, context))
@@ -83,7 +83,7 @@ class Performer:
             finally:
                 reset_current(token)
 
-    def _run_function(self, context: Context, envelope: Envelope[Run]) -> None:
+    def _run_function(self, context: Context, envelope: Envelope[HeldJob]) -> None:
         run = envelope.payload
         if self._begin(run):
             # Why never reset: each call in a thread has a context of its own.
@@ -93,20 +93,20 @@ class Performer:
             except _SIGNALS as signal:
                 raise Carried(signal) from None
 
-    def _current(self, run: Run, context: Context) -> CurrentJob:
+    def _current(self, run: HeldJob, context: Context) -> CurrentJob:
         return CurrentJob(run.claim, context, partial(self._report, run))
 
-    def _argument(self, run: Run) -> Any:
+    def _argument(self, run: HeldJob) -> Any:
         try:
             return run.job_type.decode(run.claim.payload)
         except BadInputError as error:
             raise Hopeless from error
 
-    def _succeeded(self, context: Context, envelope: Envelope[Run]) -> None:
+    def _succeeded(self, context: Context, envelope: Envelope[HeldJob]) -> None:
         run = envelope.payload
         self._end(run, Outcome(move=Move.SUCCEED, result=run.result, progress=run.progress))
 
-    def _failed(self, context: Context, envelope: Envelope[Run], error: BaseException) -> Decision:
+    def _failed(self, context: Context, envelope: Envelope[HeldJob], error: BaseException) -> Decision:
         run = envelope.payload
         if run.is_gone:
             return drop()

@@ -1,4 +1,4 @@
-"""Run: a job that this process holds, from the claim until it is settled or given back."""
+"""HeldJob: a job that this process holds, from the claim until it is settled or given back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FIRST = 10_000
 """More than any two priorities of jobs differ."""
 
 
-class Run:
+class HeldJob:
     """What is known of it here. Who changes one of the flags has the lock of the runner."""
 
     __slots__ = (
@@ -24,7 +24,7 @@ class Run:
         *("held_until", "is_begin_stored", "key", "result", "taken_at"),
     )
 
-    envelope: Envelope[Run]
+    envelope: Envelope[HeldJob]
 
     def __init__(self, claim: Claim, job_type: JobType[..., Any], now: float, held_until: float) -> None:
         self.claim = claim

@@ -24,12 +24,12 @@ from ..errors import LeaseLostError, StoreError
 from ..failpoints import reach
 from ..model.counts import WorkerInfo
 from ..model.job import Move, Progress
-from ..model.lease import Claim, Haul, Lease, LeaseState, Outcome, Settlement
+from ..model.lease import Claim, ClaimResult, Lease, LeaseState, Outcome, Settlement
 from ..model.outcome import BrokenJob, error_of
 from ..stores.base import News
 from .begins import Begins
-from .executor import Performer
-from .held import Run
+from .executor import Executor
+from .held import HeldJob
 from .prefetch import Prefetch
 from .settler import Settler
 
@@ -81,16 +81,16 @@ class Runner:
         self._lease = lease
         self._began_at = time.time()
         self._lock = threading.Lock()  # of the flags of a run: handlers in threads begin on their own
-        self._held: dict[Lease, Run] = {}  # until it is settled or given back
+        self._held: dict[Lease, HeldJob] = {}  # until it is settled or given back
         self._arriving: dict[Lease, float] = {}  # claimed, not told to the event loop yet: held until then
         self._unended = 0  # of those, the ones that wait or run
         self._cooling: dict[
-            str, list[Run]
+            str, list[HeldJob]
         ] = {}  # types that are to cool as soon as that is stored; what waits for it
         self._begins = Begins(self.now, self._tell_begins)
         self._prefetch = Prefetch(slots)
         self._progress: dict[Lease, Progress] = {}
-        self._performer = Performer(begin=self._begin, report=self._report, end=self._end)
+        self._executor = Executor(begin=self._begin, report=self._report, end=self._end)
         self._settler = Settler(
             lambda batch: self._async_store.call(self._store.settle, batch), self._settled
         )
@@ -142,13 +142,13 @@ class Runner:
         await self.queue.terminate()
         await self._settler.finish()
 
-    async def _give_back(self, runs: list[Run], *, also_begun: bool = False) -> None:
+    async def _give_back(self, runs: list[HeldJob], *, also_begun: bool = False) -> None:
         """Release jobs that have not begun, or not ended; what they come to is not recorded any more."""
         taken = self._take_back(runs, also_begun=also_begun)
         if taken:
             await self._release(taken)
 
-    def _take_back(self, runs: list[Run], *, also_begun: bool = False) -> list[Run]:
+    def _take_back(self, runs: list[HeldJob], *, also_begun: bool = False) -> list[HeldJob]:
         """From now on none of them begins; those to be released."""
         with self._lock:
             taken = [
@@ -162,7 +162,7 @@ class Runner:
                 run.is_gone = True
         return taken
 
-    async def _release(self, runs: list[Run]) -> None:
+    async def _release(self, runs: list[HeldJob]) -> None:
         for run in runs:
             self._let_go(run)
         try:
@@ -177,7 +177,7 @@ class Runner:
         for run in runs:
             self.queue.cancel(run.envelope)
 
-    def _let_go(self, run: Run) -> None:
+    def _let_go(self, run: HeldJob) -> None:
         if self._held.pop(run.claim.lease, None) is not None:
             self._begins.discard(run)
             self._unended -= 1
@@ -204,7 +204,7 @@ class Runner:
 
     def _cancel_from_anywhere(self, ids: Sequence[str]) -> None:
         wanted = set(ids)
-        self.heed({lease: LeaseState.CANCELLING for lease in self.leases() if lease.id in wanted})
+        self.handle_states({lease: LeaseState.CANCELLING for lease in self.leases() if lease.id in wanted})
 
     def _give_back_queue(self, queue: str) -> None:
         """It was paused: what waits here of it is not to begin."""
@@ -221,7 +221,7 @@ class Runner:
             room = self._prefetch.room(self._unended, self.now())
             if room > 0:
                 try:
-                    haul = await self._async_store.call(self._claim, room)
+                    result = await self._async_store.call(self._claim, room)
                 except StoreError as error:
                     if not failures:
                         logger.warning("no jobs can be claimed for now: %s", error)
@@ -231,12 +231,12 @@ class Runner:
                     logger.exception("no jobs could be claimed; trying again")
                 else:
                     failures = 0
-                    await self._take_on(haul.claims)
-                    if haul.has_more and haul.claims:
+                    await self._take_on(result.claims)
+                    if result.has_more and result.claims:
                         continue
-                    if haul.due_in is not None:
+                    if result.due_in is not None:
                         # Why not at once: what is due and was not claimed cannot be, for now.
-                        pause = min(pause, haul.due_in or _AWAY_PAUSES[0])
+                        pause = min(pause, result.due_in or _AWAY_PAUSES[0])
             else:
                 self._has_more = True  # Why: what it was nudged for is for when there is room
             pause = min(pause, self._prefetch.pause(self._unended))
@@ -246,19 +246,19 @@ class Runner:
             except TimeoutError:
                 pass
 
-    def _claim(self, room: int) -> Haul:
+    def _claim(self, room: int) -> ClaimResult:
         """In a thread of the store. Why noted there: a handler may block the loop, and leases are kept all the same."""
         types = self._types if self._has_slots() else self._unrated
         self._has_more = True
         reach("claim-before")
         asked_at = self.now()  # Why before: nobody knows when in the meantime the leases began
         free = max(self.slots - self._unended, 0)
-        haul = self._store.claim(self.name, types, room, self._lease, self._limits, free)
-        if haul.claims:
+        result = self._store.claim(self.name, types, room, self._lease, self._limits, free)
+        if result.claims:
             reach("claim-after")
-        self._has_more = haul.has_more or haul.due_in == 0 or types is not self._types
-        self._arriving = {claim.lease: asked_at + self._lease for claim in haul.claims}
-        return haul
+        self._has_more = result.has_more or result.due_in == 0 or types is not self._types
+        self._arriving = {claim.lease: asked_at + self._lease for claim in result.claims}
+        return result
 
     def _has_slots(self) -> bool:
         """Is one free, or have they been changing hands just now? A job whose time to start has come must not wait."""
@@ -273,14 +273,14 @@ class Runner:
             )
 
     async def _take_on(self, claims: list[Claim]) -> None:
-        envelopes: list[Envelope[Run]] = []
-        unkeyed: list[Run] = []
+        envelopes: list[Envelope[HeldJob]] = []
+        unkeyed: list[HeldJob] = []
         for run in self._hold(claims):
             claim = run.claim
             try:
                 if claim.problem is not None:
                     raise BrokenJob(claim.problem)
-                run.envelope = self._performer.envelope(run)
+                run.envelope = self._executor.envelope(run)
                 if run.lacks_key:
                     run.key = run.job_type.key(claim.payload)
             except Exception as error:
@@ -306,10 +306,10 @@ class Runner:
         elif envelopes:
             self._send(envelopes)
 
-    def _hold(self, claims: list[Claim]) -> list[Run]:
+    def _hold(self, claims: list[Claim]) -> list[HeldJob]:
         types, now = self._job_types, self.now()
         with self._lock:
-            runs = [Run(claim, types[claim.type], now, self._arriving[claim.lease]) for claim in claims]
+            runs = [HeldJob(claim, types[claim.type], now, self._arriving[claim.lease]) for claim in claims]
             self._held.update((run.claim.lease, run) for run in runs)
             self._arriving = {}
         self._unended += len(runs)
@@ -324,7 +324,7 @@ class Runner:
         states = await self._async_store.call(self._store.begin, leases, started_at)
         self.begun(dict(zip(leases, states, strict=True)))
 
-    def _send(self, envelopes: list[Envelope[Run]]) -> None:
+    def _send(self, envelopes: list[Envelope[HeldJob]]) -> None:
         """Those that their rate lets start later wait for their time here."""
         self._prefetch.sent(self.now())
         now = [envelope for envelope in envelopes if not envelope.payload.claim.starts_in]
@@ -337,7 +337,7 @@ class Runner:
 
     # Running
 
-    def _begin(self, run: Run) -> bool:
+    def _begin(self, run: HeldJob) -> bool:
         """False if it was given back before it could begin, or its lease may have run out: this process was frozen."""
         with self._lock:
             if run.is_gone:
@@ -353,16 +353,16 @@ class Runner:
         self._from_anywhere(self._release_late, run)
         return False
 
-    def _release_late(self, run: Run) -> None:
+    def _release_late(self, run: HeldJob) -> None:
         self._do_beside(self._release([run]))
 
-    def _report(self, run: Run, progress: Progress) -> None:
+    def _report(self, run: HeldJob, progress: Progress) -> None:
         run.progress = progress
         self._progress[run.claim.lease] = progress
         if self.on_progress is not None:
             self.on_progress()
 
-    def _end(self, run: Run, outcome: Outcome) -> None:
+    def _end(self, run: HeldJob, outcome: Outcome) -> None:
         with self._lock:
             if run.is_gone or run.is_ended:
                 return
@@ -379,7 +379,7 @@ class Runner:
         if self._has_more and self._unended <= self._prefetch.refill_at and not self._nudged.is_set():
             self._nudged.set()
 
-    def _keep_cool(self, runs: list[Run]) -> None:
+    def _keep_cool(self, runs: list[HeldJob]) -> None:
         """Let none begin of a type that cools. Why not released at once: the next claim would bring it back."""
         for run in self._take_back([run for run in runs if run.claim.type in self._cooling]):
             self._cooling[run.claim.type].append(run)
@@ -412,7 +412,7 @@ class Runner:
     def begun(self, states: Mapping[Lease, LeaseState]) -> None:
         """The store was told that jobs have begun, and has answered."""
         self._begins.stored(states)
-        self.heed(states)
+        self.handle_states(states)
 
     def take_progress(self) -> list[tuple[Lease, Progress]]:
         """What was reported since it was last asked."""
@@ -442,9 +442,9 @@ class Runner:
                     run.held_until = held_until
                 elif lease in self._arriving:
                     self._arriving[lease] = held_until
-        self.heed(states)
+        self.handle_states(states)
 
-    def heed(self, states: Mapping[Lease, LeaseState]) -> None:
+    def handle_states(self, states: Mapping[Lease, LeaseState]) -> None:
         """Break off the jobs that are lost, or wanted cancelled."""
         for lease, state in states.items():
             if state is not LeaseState.HELD:

@@ -123,12 +123,12 @@ def test_how_long_it_is_until_then(seconds: float, words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "complaint"),
+    ("given", "bad_input"),
     [
         (["--every", "five"], "--every.*must be a number of seconds, such as 90 or 0.5, got 'five'"),
         (["--every", "60", "--missed", "two"], "error: --missed must be one or none, got 'two'"),
     ],
 )
-def test_what_is_wrong_is_said_with_what_is_right(given: list[str], complaint: str) -> None:
+def test_what_is_wrong_is_said_with_what_is_right(given: list[str], bad_input: str) -> None:
     told = call("schedules", "put", "tidy", "--type", "echo", *given, code=2)
-    assert re.search(complaint, " ".join(told.split())), told
+    assert re.search(bad_input, " ".join(told.split())), told

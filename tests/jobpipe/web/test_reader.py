@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from jobpipe.web.sse import reader as reader_module
+from jobpipe.web.sse import client as reader_module
+from jobpipe.web.sse.client import StreamClient
 from jobpipe.web.sse.piece import EventsPiece, Piece
-from jobpipe.web.sse.reader import Reader
 
 PULSE, BEAT = Piece(b"pulse;"), Piece(b"beat;")
 
@@ -49,12 +49,12 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-def run(scenario: Callable[[Reader, Line], Awaitable[None]], *, at_once: bool = True) -> None:
+def run(scenario: Callable[[StreamClient, Line], Awaitable[None]], *, at_once: bool = True) -> None:
     """With a reader that is live, and its writer waiting for something to write."""
 
     async def main() -> None:
         line = Line()
-        reader = Reader(line.write_at_once if at_once else None)
+        reader = StreamClient(line.write_at_once if at_once else None)
         reader.is_live = True
         reader.writer = asyncio.create_task(reader.write(line.write))
         await turns()
@@ -66,11 +66,11 @@ def run(scenario: Callable[[Reader, Line], Awaitable[None]], *, at_once: bool = 
 
 
 def test_it_is_written_at_once_as_it_is() -> None:
-    async def scenario(reader: Reader, line: Line) -> None:
+    async def scenario(reader: StreamClient, line: Line) -> None:
         some, more = piece(1), piece(2, 3)
         for each in (some, more):
             reader.take(each)
-        reader.feel(PULSE)
+        reader.on_pulse(PULSE)
         reader.beat(BEAT)
         assert line.text == b"1;2;3;4;pulse;beat;"
         assert all(
@@ -82,10 +82,10 @@ def test_it_is_written_at_once_as_it_is() -> None:
 
 
 def test_a_server_that_cannot_write_at_once_writes_all_the_same() -> None:
-    async def scenario(reader: Reader, line: Line) -> None:
+    async def scenario(reader: StreamClient, line: Line) -> None:
         reader.take(piece(1))
         reader.take(piece(2))
-        reader.feel(PULSE)
+        reader.on_pulse(PULSE)
         assert not line.sent
         await turns()
         assert line.text == b"1;2;pulse;"
@@ -97,7 +97,7 @@ def test_a_server_that_cannot_write_at_once_writes_all_the_same() -> None:
 
 
 def test_nothing_overtakes_what_waits() -> None:
-    async def scenario(reader: Reader, line: Line) -> None:
+    async def scenario(reader: StreamClient, line: Line) -> None:
         reader.take(piece(1))
         line.is_full = True
         reader.take(piece(2))
@@ -115,10 +115,10 @@ def test_nothing_overtakes_what_waits() -> None:
 
 
 def test_of_pulses_that_wait_the_last_is_sent_and_no_heartbeat_replaces_it() -> None:
-    async def scenario(reader: Reader, line: Line) -> None:
+    async def scenario(reader: StreamClient, line: Line) -> None:
         line.is_full = True
-        reader.feel(Piece(b"old;"))
-        reader.feel(PULSE)
+        reader.on_pulse(Piece(b"old;"))
+        reader.on_pulse(PULSE)
         reader.beat(BEAT)
         line.is_full = False
         await turns()
@@ -128,7 +128,7 @@ def test_of_pulses_that_wait_the_last_is_sent_and_no_heartbeat_replaces_it() -> 
 
 
 def test_what_it_has_seen_is_not_sent_again() -> None:
-    async def scenario(reader: Reader, line: Line) -> None:
+    async def scenario(reader: StreamClient, line: Line) -> None:
         reader.after = 2
         reader.take(piece(1, 2))
         reader.take(piece(2, 3))
@@ -142,7 +142,7 @@ def test_what_it_has_seen_is_not_sent_again() -> None:
 def test_what_is_new_waits_until_all_from_the_store_is_sent() -> None:
     async def main() -> None:
         line = Line()
-        reader = Reader(line.write_at_once)
+        reader = StreamClient(line.write_at_once)
         reader.take(piece(1))
         reader.is_live = True
         for each in (piece(2), piece(3)):
@@ -158,7 +158,7 @@ def test_what_is_new_waits_until_all_from_the_store_is_sent() -> None:
 
 
 def test_it_ends_when_all_is_written() -> None:
-    async def scenario(reader: Reader, line: Line) -> None:
+    async def scenario(reader: StreamClient, line: Line) -> None:
         line.is_full = True
         reader.take(piece(1))
         reader.finish()
@@ -175,7 +175,7 @@ def test_it_ends_when_all_is_written() -> None:
 def test_one_that_reads_too_slowly_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader_module, "LONGEST_BACKLOG", 10)
 
-    async def scenario(reader: Reader, line: Line) -> None:
+    async def scenario(reader: StreamClient, line: Line) -> None:
         assert reader.writer is not None
         line.is_full = True
         reader.take(piece(1))
@@ -193,7 +193,7 @@ def test_one_that_reads_too_slowly_is_cut_off(monkeypatch: pytest.MonkeyPatch) -
 def test_one_that_has_left_in_the_middle_of_a_round_gets_nothing_more() -> None:
     """Its connection may have another request already."""
 
-    async def scenario(reader: Reader, line: Line) -> None:
+    async def scenario(reader: StreamClient, line: Line) -> None:
         reader.take(piece(1))
         reader.is_live = False
         reader.take(piece(2))

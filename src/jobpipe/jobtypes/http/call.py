@@ -1,6 +1,6 @@
-"""Call: one call of a URL with the redirects that follow, for a thread; another thread may break it off.
+"""OutgoingCall: one call of a URL with the redirects that follow, for a thread; another thread may break it off.
 
-Each request has a connection of its own, to an address that the gate let pass. Nothing is taken from the
+Each request has a connection of its own, to an address that the guard let pass. Nothing is taken from the
 environment: no proxy, no credentials.
 """
 
@@ -16,18 +16,18 @@ from ...errors import BadInputError
 from ...model.url import BadUrlError, Origin, Url
 from .address import Address
 from .errors import CallFailed
-from .gate import FIELD, Gate
+from .guard import FIELD, TargetGuard
 from .network import Network
 from .request import MOST_BODY, Request, Response
 
 MOST_REDIRECTS = 5
 
 
-class Call:
+class OutgoingCall:
     """A call under way."""
 
-    def __init__(self, gate: Gate, network: Network, timeout: float) -> None:
-        self._gate = gate
+    def __init__(self, guard: TargetGuard, network: Network, timeout: float) -> None:
+        self._guard = guard
         self._network = network
         self._until = monotonic() + timeout
         self._lock = threading.Lock()  # of the two below
@@ -35,15 +35,15 @@ class Call:
         self._is_broken_off = False
 
     def run(self, request: Request) -> Response:
-        """The answer that is no redirect; BadInputError for what the gate refuses, CallFailed for what went wrong."""
+        """The answer that is no redirect; BadInputError for what the guard refuses, CallFailed for what went wrong."""
         first = request
-        self._gate.check(request.url)
+        self._guard.check(request.url)
         for _ in range(MOST_REDIRECTS + 1):
             response = self._exchange(request)
             if not response.is_redirect:
                 return response
             url = _target(request, response)
-            self._gate.check(url, "was redirected to")
+            self._guard.check(url, "was redirected to")
             request = request.redirected(response.status, url)
         raise CallFailed(
             f"{first} was redirected more than {MOST_REDIRECTS} times, at last to {request.url.origin}"
@@ -78,7 +78,7 @@ class Call:
 
     def _connect(self, connection: HTTPConnection, origin: Origin) -> None:
         """Connect to one of the origin's addresses, with TLS where the origin has it."""
-        connection.sock = self._reach(self._gate.addresses(origin), origin.port)
+        connection.sock = self._reach(self._guard.addresses(origin), origin.port)
         if origin.scheme == "http":
             self._hold(connection.sock)
             return

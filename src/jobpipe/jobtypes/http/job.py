@@ -24,7 +24,7 @@ from ...model.outcome import Hopeless
 from ...model.url import BadUrlError, Targets, Url, read_url
 from ..current import current_job
 from .errors import CallFailed
-from .gate import FIELD, SETTING, Gate
+from .guard import FIELD, SETTING, TargetGuard
 from .network import Network
 from .patience import patience
 from .request import MOST_BODY, Request, Response
@@ -79,35 +79,35 @@ class HttpJob:
         return bool(self._targets())
 
     @cached_property
-    def _gate(self) -> Gate:
+    def _guard(self) -> TargetGuard:
         targets = Targets(self._targets())
         if not targets:
             raise BadInputError(
                 "type",
                 f"{NAME!r} is off: {SETTING} must list the origins that may be called, such as https://api.example.com",
             )
-        return Gate(targets, self._network.resolve)
+        return TargetGuard(targets, self._network.resolve)
 
     def check(self, call: HttpCall) -> None:
         """BadInputError naming the field, for a call that is refused without looking any name up."""
-        gate = self._gate
+        guard = self._guard
         if call.method not in METHODS:
             raise BadInputError(
                 "payload.method", f"must be one of {', '.join(METHODS)}, got {call.method[:40]!a}"
             )
-        gate.check(_url(call))
+        guard.check(_url(call))
         _check_headers(call.headers)
 
     async def __call__(self, call: HttpCall) -> HttpAnswer:
-        """Call the URL, and return what it answered; CallFailed unless that is a 2xx."""
-        from .call import Call  # Why here: who only enqueues needs no HTTP client
+        """OutgoingCall the URL, and return what it answered; CallFailed unless that is a 2xx."""
+        from .call import OutgoingCall  # Why here: who only enqueues needs no HTTP client
 
         job = current_job()
         remaining = job.context.remaining()
         request = _request(call, job.id)
         try:
             timeout = DEADLINE if isinf(remaining) else remaining + _LATER
-            under_way = Call(self._gate, self._network, timeout)
+            under_way = OutgoingCall(self._guard, self._network, timeout)
             response = await _in_thread(lambda: under_way.run(request), under_way.break_off)
         except BadInputError as error:
             raise Hopeless from error

@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from itertools import count, islice
 
 from ...model.gate import INSURANCE, Gate, GateState, Limit, Limits
-from ...model.passage import way_out
+from ...model.selection import way_out
 from .record import Heap, Lane, Record
 
 _SHOWN_HOLDERS = 20
@@ -172,8 +172,8 @@ class Gates:
         self.cooling(now)
 
 
-class Passage:
-    """The gates during one claim: the rule of `..passage`, with records that are moved as they are met.
+class Selection:
+    """The gates during one claim: the rule of `..selection`, with records that are moved as they are met.
 
     Why not that one itself: each step of it would be seen in the time of a claim that reads and writes nothing.
     """

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from ...model.job import Attempt, Job, JobError, JobStatus, Progress, instant
 from ...model.lease import Lease
-from ...model.newjob import NewJob, Parcel
+from ...model.newjob import ExportedJob, NewJob
 
 
 @dataclass(slots=True, eq=False)
@@ -77,9 +77,9 @@ class Record:
             finished_at=None if self.finished_at is None else instant(self.finished_at),
         )
 
-    def pack(self) -> Parcel:
+    def pack(self) -> ExportedJob:
         """The job as it moves to another store."""
-        return Parcel(
+        return ExportedJob(
             number=self.number,
             job=replace(self.new, run_at=self.run_at, delay=0.0, key=self.key, former=()),
             attempts=self.attempts,

@@ -24,12 +24,12 @@ from ...model.admission import Bounds, need_of, refusal
 from ...model.counts import Counts, Filter, JobEvent, Page, Tally, WorkerInfo
 from ...model.gate import MOST_PASSED_OVER, Limit, Limits
 from ...model.job import TRANSITIONS, WAITING, Job, JobError, JobStatus, Move, Progress
-from ...model.lease import Claim, Haul, Lease, LeaseState, Outcome, Rescued, Settlement
-from ...model.newjob import Answer, NewJob, Parcel, Receipt, Refusal
+from ...model.lease import Claim, ClaimResult, Lease, LeaseState, Outcome, Rescued, Settlement
+from ...model.newjob import Answer, ExportedJob, NewJob, Receipt, Refusal
 from ...model.schedule import ScheduleEntry, Schedules
 from ..base import Capabilities, News
 from .entries import Entries
-from .gates import Passage
+from .gates import Selection
 from .ledger import Ledger, Taken, run_at_of
 from .record import Record
 from .runs import end_run
@@ -123,12 +123,12 @@ class MemoryStore:
         lease: float,
         limits: Sequence[Limit] = (),
         begin: int | None = None,
-    ) -> Haul:
+    ) -> ClaimResult:
         token = token_hex(16)
         claims: list[Claim] = []
         passed_over = 0
         with self._step() as now:
-            passage = Passage(self._ledger.gates, limits, now)
+            selection = Selection(self._ledger.gates, limits, now)
             lanes = [
                 lane
                 for type in set(types)
@@ -137,7 +137,7 @@ class MemoryStore:
             ]
             heads = [
                 (record.precedence(), lane, record)
-                for lane in passage.opened(lanes, limit)
+                for lane in selection.opened(lanes, limit)
                 if (record := lane.ready.first())
             ]
             heapify(heads)  # Why no tie ever reaches the lanes: the precedence ends in a unique number.
@@ -146,7 +146,7 @@ class MemoryStore:
                 begins = begin is None or len(claims) < begin
                 if record.is_suspect and not begins:
                     break
-                starts_in = passage.enter(record)
+                starts_in = selection.enter(record)
                 if starts_in is not None:
                     held = Lease(record.new.id, record.attempts + 1, worker, token)
                     self._ledger.lease(record, held, now + lease)
@@ -161,13 +161,13 @@ class MemoryStore:
                     heapreplace(heads, (following.precedence(), lane, following))
                 else:
                     heappop(heads)
-            passage.end()
+            selection.end()
             if passed_over == MOST_PASSED_OVER:
-                passage.wait(0.0)
+                selection.wait(0.0)
             upcoming = self._ledger.scheduled.first()
             if upcoming:
-                passage.wait(upcoming.run_at - now)
-            return Haul(claims, passage.due_in, has_more=bool(heads))
+                selection.wait(upcoming.run_at - now)
+            return ClaimResult(claims, selection.due_in, has_more=bool(heads))
 
     def _claim(self, record: Record, lease: Lease, now: float, starts_in: float, begins: bool) -> Claim:
         new = record.new
@@ -435,7 +435,7 @@ class MemoryStore:
             self._entries.advance(name, next_at, None if job is None else job.id)
             return receipt
 
-    def export(self, limit: int, after: int = 0) -> list[Parcel]:
+    def export(self, limit: int, after: int = 0) -> list[ExportedJob]:
         with self._step():
             order = self._ledger.order
             begin = bisect_right(order, after, key=lambda each: each.number)
@@ -446,17 +446,17 @@ class MemoryStore:
             )
             return [record.pack() for record in islice(waiting, limit)]
 
-    def adopt(self, parcels: Sequence[Parcel]) -> int:
+    def adopt(self, exported: Sequence[ExportedJob]) -> int:
         with self._step() as now:
-            for parcel in parcels:
-                known = self._ledger.jobs.get(parcel.job.id)
-                if known and not parcel.job.is_same(known.new.fingerprint):
-                    raise JobConflictError(parcel.job.id)
-            new = [parcel for parcel in parcels if parcel.job.id not in self._ledger.jobs]
-            for parcel in new:
-                record = self._ledger.add(parcel.job, now, parcel.created_at, parcel.attempts, parcel.runs)
-                record.error, record.history = parcel.error, parcel.history
-                record.started_at, record.progress = parcel.started_at, parcel.progress
+            for job in exported:
+                known = self._ledger.jobs.get(job.job.id)
+                if known and not job.job.is_same(known.new.fingerprint):
+                    raise JobConflictError(job.job.id)
+            new = [job for job in exported if job.job.id not in self._ledger.jobs]
+            for job in new:
+                record = self._ledger.add(job.job, now, job.created_at, job.attempts, job.runs)
+                record.error, record.history = job.error, job.history
+                record.started_at, record.progress = job.started_at, job.progress
             return len(new)
 
     def discard(self, ids: Sequence[str]) -> int:

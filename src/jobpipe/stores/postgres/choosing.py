@@ -1,4 +1,4 @@
-"""Which jobs a claim with limits takes: the lanes merged by precedence, and what the passage through the gates makes
+"""Which jobs a claim with limits takes: the lanes merged by precedence, and what the selection through the gates makes
 of them.
 
 Those that are parked are out of the index of those that are ready. All happens in one transaction that has the types'
@@ -13,7 +13,7 @@ from heapq import merge
 from typing import Any, TypeAlias
 
 from ...model.gate import INSURANCE, Gate, Limit
-from ...model.passage import Candidate, Name, Passage, Place, way_out
+from ...model.selection import Candidate, Name, Place, Selection, way_out
 from .connection import Result
 
 _Lane: TypeAlias = tuple[str, str]
@@ -39,7 +39,7 @@ class Choice:
         self._left: Counter[_Lane] = Counter()  # in each lane, what was looked at and stays there for now
         self._parked: dict[int, _Lane] = {}
         self._limits = {limit.type: limit for limit in limits}
-        self.passage = Passage(self._limits, most, now, self._gates)
+        self.selection = Selection(self._limits, most, now, self._gates)
         self.taken: dict[int, Place] = {}
         """By seq."""
 
@@ -49,23 +49,23 @@ class Choice:
         lanes = self._lanes(types, cooling)
         first = self._heads(lanes, self._most)
         walks = merge(*(self._walk(lane, first[lane]) for lane in lanes))
-        for (_, _, seq, queue, type, _), place in self.passage.take(walks, self._begin, self._suspects):
+        for (_, _, seq, queue, type, _), place in self.selection.take(walks, self._begin, self._suspects):
             if place is None:
                 self._parked[seq] = type, queue
             else:
                 self.taken[seq] = place
                 self._left[type, queue] += 1
         self._park()
-        closing = self.passage.closing
+        closing = self.selection.closing
         if closing:
             self._ask("close_gates", **_names(closing), opens_at=list(closing.values()))
-        with_room = self.passage.with_room(self._let_out_of)
+        with_room = self.selection.with_room(self._let_out_of)
         if with_room:
             self._ask("reopen", **_names(with_room))
 
     def keep_pace(self, late: float) -> None:
         """Note when the next may start, as all that were let in start so much later than it was chosen."""
-        paces = self.passage.paces()
+        paces = self.selection.paces()
         if paces:
             self._ask("keep_pace", **_names(paces), next_at=[next_at + late for next_at in paces.values()])
 
@@ -83,11 +83,11 @@ class Choice:
         lanes: list[_Lane] = [(type, queue) for type, queue in self._ask("lanes", types=list(types)).rows]
         for type, _ in lanes:
             if type in cooling:
-                self.passage.wait(cooling[type] - self._now)
+                self.selection.wait(cooling[type] - self._now)
         return [lane for lane in lanes if lane[0] not in cooling]
 
     def _let_out(self, names: list[Name]) -> None:
-        trials = self._read_gates([name for name in names if self.passage.is_keyed(name[0])])
+        trials = self._read_gates([name for name in names if self.selection.is_keyed(name[0])])
         ways = {name: way_out(trials.get(name), self._most, self._now) for name in names}
         rooms = {name: room for name, (room, _) in ways.items() if room}
         if rooms:
@@ -112,7 +112,7 @@ class Choice:
             if is_suspect:
                 self._suspects.add(candidate[2])
             found[candidate[4], candidate[3]].append(candidate)
-        met = {self.passage.gate_of(type, key) for rows in found.values() for *_, type, key in rows}
+        met = {self.selection.gate_of(type, key) for rows in found.values() for *_, type, key in rows}
         unread = [name for name in met if name is not None and name not in self._gates]
         self._gates.update(self._read_gates(unread))
         return found
@@ -122,7 +122,7 @@ class Choice:
         most = self._most
         while True:
             yield from sorted(rows)
-            if len(rows) < most or lane[0] in self.passage.closed:
+            if len(rows) < most or lane[0] in self.selection.closed:
                 return
             self._park()
             most = min(4 * most, _MOST_AT_ONCE)  # the more were passed over, the more are likely to be

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ...errors import StoreError
 from ...failpoints import reach
 from ...model.gate import Limit
-from ...model.lease import Haul
+from ...model.lease import ClaimResult
 from .choosing import Choice
 from .connection import Connection, Connections, Result, Step, results_of
 from .rows import claims_of
@@ -39,7 +39,7 @@ class Claimer:
         self._connections = connections
         self._sql = statements
 
-    def claim(self, order: Order, now: float | None) -> Haul | None:
+    def claim(self, order: Order, now: float | None) -> ClaimResult | None:
         """What can be had without a look at any gate; None if one opens for what is parked before it."""
         token = secrets.token_hex(8)
         look = max(2 * order.limit, 1)
@@ -68,9 +68,9 @@ class Claimer:
         is_short = looked >= look and locked < order.limit
         ask_in = 0.0 if is_short else _soonest(due_in, opens_in)
         has_more = looked > len(rows) or ask_in == 0.0
-        return Haul(claims_of(rows, order.worker, token), ask_in, has_more)
+        return ClaimResult(claims_of(rows, order.worker, token), ask_in, has_more)
 
-    def claim_limited(self, order: Order, limits: Sequence[Limit], told: float | None) -> Haul:
+    def claim_limited(self, order: Order, limits: Sequence[Limit], told: float | None) -> ClaimResult:
         """What the gates let in."""
         return self._connections.attempt(lambda connection: self._choose(connection, order, limits, told))
 
@@ -84,7 +84,7 @@ class Claimer:
 
     def _choose(
         self, connection: Connection, order: Order, limits: Sequence[Limit], told: float | None
-    ) -> Haul:
+    ) -> ClaimResult:
         ask = _Asking(connection, self._sql, told)
         ask("come_due")
         with connection.transaction():
@@ -107,9 +107,11 @@ class Claimer:
             choice.keep_pace(max((each.started_at - each.starts_in - now for each in claims), default=0.0))
             due_in = ask("due", types=order.types).rows[0][0]
             reach("claim-inside")
-        ask_in = _soonest(due_in, choice.passage.due_in)
-        is_cut = choice.passage.is_cut or len(choice.taken) == order.limit or len(claims) < len(choice.taken)
-        return Haul(claims, ask_in, is_cut or ask_in == 0.0)
+        ask_in = _soonest(due_in, choice.selection.due_in)
+        is_cut = (
+            choice.selection.is_cut or len(choice.taken) == order.limit or len(claims) < len(choice.taken)
+        )
+        return ClaimResult(claims, ask_in, is_cut or ask_in == 0.0)
 
 
 class _Asking:

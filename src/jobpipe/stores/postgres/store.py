@@ -19,8 +19,8 @@ from ...model.admission import Bounds
 from ...model.counts import Counts, Filter, JobEvent, Page, WorkerInfo
 from ...model.gate import GateState, Limit, Limits
 from ...model.job import KEPT_HISTORY, WAITING, Job, JobError, JobStatus, Move, Progress, sources
-from ...model.lease import Haul, Lease, LeaseState, Rescued, Settlement
-from ...model.newjob import Answer, NewJob, Parcel, Receipt, Refusal
+from ...model.lease import ClaimResult, Lease, LeaseState, Rescued, Settlement
+from ...model.newjob import Answer, ExportedJob, NewJob, Receipt, Refusal
 from ...model.schedule import ScheduleEntry, Schedules
 from ..base import Capabilities, News, Watch
 from ..sql_rows import schedule_of, schedule_values
@@ -33,9 +33,9 @@ from .connection import Connection, Connections, Result, Step
 from .guest import Guests, lead
 from .inserting import Conversation, insert_steps, insert_values, lock_steps
 from .migrate import migrate
-from .moving import adopt, parcel_of
 from .rows import job_of, settle_values, text_of
 from .statements import Statements
+from .transfer import adopt, exported_of
 from .watch import PostgresWatch
 
 _KEPT_EVENTS = 10_000
@@ -203,15 +203,15 @@ class PostgresStore:
         lease: float,
         limits: Sequence[Limit] = (),
         begin: int | None = None,
-    ) -> Haul:
+    ) -> ClaimResult:
         order = Order(worker, sorted(set(types)), limit, lease, begin)
         bound = [each for each in limits if each.type in order.types]
-        haul = None if bound else self._claimer.claim(order, self._now())
-        if haul is None:
-            haul = self._claimer.claim_limited(order, bound, self._now())
-        if haul.claims:
+        result = None if bound else self._claimer.claim(order, self._now())
+        if result is None:
+            result = self._claimer.claim_limited(order, bound, self._now())
+        if result.claims:
             self._changed()
-        return haul
+        return result
 
     def begin(self, leases: Sequence[Lease], started_at: Sequence[float]) -> list[LeaseState]:
         if not leases:
@@ -416,16 +416,16 @@ class PostgresStore:
 
     # Moving to another store
 
-    def export(self, limit: int, after: int = 0) -> list[Parcel]:
+    def export(self, limit: int, after: int = 0) -> list[ExportedJob]:
         (found,) = self._look(self._step("export", limit=limit, after=after))
-        return list(map(parcel_of, found.rows))
+        return list(map(exported_of, found.rows))
 
-    def adopt(self, parcels: Sequence[Parcel]) -> int:
+    def adopt(self, exported: Sequence[ExportedJob]) -> int:
         def work(connection: Connection) -> int:
             with connection.transaction():
-                return adopt(connection, self._sql, parcels, self._now())
+                return adopt(connection, self._sql, exported, self._now())
 
-        if not parcels:
+        if not exported:
             return 0
         new = self._connections.attempt(work)
         self._has_new_work()

@@ -12,7 +12,7 @@ from ...errors import JobConflictError, QueueFullError, TooManyNamesError, TooMa
 from ...model.admission import Bounds
 from ...model.job import Attempt, Job, JobError, JobStatus, Progress, instant
 from ...model.lease import Claim, Lease, Settlement
-from ...model.newjob import Answer, NewJob, Parcel, Receipt
+from ...model.newjob import Answer, ExportedJob, NewJob, Receipt
 from ..stored import READERS, Reader, Stored, read_job, text
 
 
@@ -109,7 +109,7 @@ def key_of(stored: str) -> str | None:
     return stored[1:] if stored else None
 
 
-def kept_values(parcel: Parcel) -> tuple[Any, ...]:
+def kept_values(job: ExportedJob) -> tuple[Any, ...]:
     """What adopt.lua unpacks besides the job."""
     lines = [
         text_of(
@@ -121,11 +121,11 @@ def kept_values(parcel: Parcel) -> tuple[Any, ...]:
                 error=run.error,
             )
         )
-        for run in parcel.history
+        for run in job.history
     ]
     return (
-        *(parcel.attempts, parcel.runs, parcel.created_at, parcel.started_at or 0),
-        *(text_of(parcel.error), text_of(parcel.progress), "\n".join(lines)),
+        *(job.attempts, job.runs, job.created_at, job.started_at or 0),
+        *(text_of(job.error), text_of(job.progress), "\n".join(lines)),
     )
 
 
@@ -228,13 +228,13 @@ def _stored_of(packed: bytes | Raw, names: Collection[str] | None = None) -> Sto
     return read_job({name: values[name] for name in names or _READERS}, _READERS)
 
 
-def parcels_of(packed: bytes) -> list[Parcel]:
+def exported_of(packed: bytes) -> list[ExportedJob]:
     """Those of export.lua."""
-    return [_parcel_of(record) for record in _read_records(packed)]
+    return [_exported_of(record) for record in _read_records(packed)]
 
 
-def _parcel_of(record: Record) -> Parcel:
-    return Parcel(
+def _exported_of(record: Record) -> ExportedJob:
+    return ExportedJob(
         number=int(record.seq),
         job=NewJob(
             id=record.id,

@@ -17,8 +17,8 @@ from ...model.admission import Bounds
 from ...model.counts import Counts, Filter, JobEvent, Page, WorkerInfo
 from ...model.gate import Limit, Limits
 from ...model.job import Job, JobError, JobStatus, Progress
-from ...model.lease import Haul, Lease, LeaseState, Rescued, Settlement
-from ...model.newjob import Answer, NewJob, Parcel, Receipt, Refusal
+from ...model.lease import ClaimResult, Lease, LeaseState, Rescued, Settlement
+from ...model.newjob import Answer, ExportedJob, NewJob, Receipt, Refusal
 from ...model.schedule import ScheduleEntry, Schedules
 from ..base import Capabilities, News, Watch
 from ..stored import counts_of
@@ -27,6 +27,7 @@ from .checking import refuse_unfit, remarks
 from .records import (
     answer_of,
     claims_of,
+    exported_of,
     jobs_of,
     kept_values,
     key_of,
@@ -34,7 +35,6 @@ from .records import (
     new_values,
     outcome_values,
     pack,
-    parcels_of,
     text_of,
     whole_job_of,
 )
@@ -137,7 +137,7 @@ class RedisStore:
         lease: float,
         limits: Sequence[Limit] = (),
         begin: int | None = None,
-    ) -> Haul:
+    ) -> ClaimResult:
         bounds = {each.type: (each.interval, each.burst, each.concurrency, each.is_keyed) for each in limits}
         told = (
             worker,
@@ -150,7 +150,7 @@ class RedisStore:
         )
         packed, delays, pasts, now, due_in, has_more = self._run("claim", told, may_repeat=False)
         claims = claims_of(packed, delays, pasts, float(now))
-        return Haul(claims, None if due_in is None else float(due_in), bool(has_more))
+        return ClaimResult(claims, None if due_in is None else float(due_in), bool(has_more))
 
     def begin(self, leases: Sequence[Lease], started_at: Sequence[float]) -> list[LeaseState]:
         states = self._run("begin", (*_split(leases), list(started_at)))
@@ -285,11 +285,11 @@ class RedisStore:
 
     # Moving to another store
 
-    def export(self, limit: int, after: int = 0) -> list[Parcel]:
-        return parcels_of(self._run("export", (limit, after)))
+    def export(self, limit: int, after: int = 0) -> list[ExportedJob]:
+        return exported_of(self._run("export", (limit, after)))
 
-    def adopt(self, parcels: Sequence[Parcel]) -> int:
-        told = ([new_values(parcel.job) for parcel in parcels], list(map(kept_values, parcels)))
+    def adopt(self, exported: Sequence[ExportedJob]) -> int:
+        told = ([new_values(job.job) for job in exported], list(map(kept_values, exported)))
         answer = self._run("adopt", told)
         if isinstance(answer, bytes):
             raise JobConflictError(answer.decode())

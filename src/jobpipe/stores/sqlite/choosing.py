@@ -1,4 +1,4 @@
-"""Which jobs a claim takes: the lanes merged by precedence, and what the passage through the gates makes of them.
+"""Which jobs a claim takes: the lanes merged by precedence, and what the selection through the gates makes of them.
 
 Those that are parked are out of the index of those that are ready. Gates are read one by one, as jobs come to them.
 """
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from heapq import merge
 
 from ...model.gate import INSURANCE, Gate, Limit
-from ...model.passage import Candidate, Name, Passage, Place, way_out
+from ...model.selection import Candidate, Name, Place, Selection, way_out
 from .rows import text_of
 from .statements import sql
 
@@ -51,7 +51,7 @@ class Choice:
         self._parked: list[int] = []
         by_type = {limit.type: limit for limit in limits}
         self._gates = _Gates(cursor, by_type, now)
-        self.passage = Passage(by_type, most, now, self._gates)
+        self.selection = Selection(by_type, most, now, self._gates)
         self.taken: dict[int, Place] = {}
         """By seq."""
 
@@ -59,19 +59,19 @@ class Choice:
         """Choose from the lanes, and note in the store what came of it."""
         walks = merge(*(self._walk(lane) for lane in self._opened(lanes)))
         suspects = {seq for (seq,) in self._cursor.execute(sql("suspects"))}
-        for (_, _, seq, queue, type, _), place in self.passage.take(walks, self._begin, suspects):
+        for (_, _, seq, queue, type, _), place in self.selection.take(walks, self._begin, suspects):
             if place is None:
                 self._parked.append(seq)
             else:
                 self.taken[seq] = place
                 self._taken_of[queue, type] += 1
         self._park()
-        for (type, key), opens_at in self.passage.closing.items():
+        for (type, key), opens_at in self.selection.closing.items():
             self._cursor.execute(sql("close_gate"), {"type": type, "key": key, "opens_at": opens_at})
-        for name in self.passage.with_room(self._let_out_of):
+        for name in self.selection.with_room(self._let_out_of):
             self._cursor.execute(sql("reopen"), name)
         # Why only those: a claim that brings nothing must write nothing, or others would take it for news.
-        paces = [(*name, next_at) for name, next_at in self.passage.paces().items()]
+        paces = [(*name, next_at) for name, next_at in self.selection.paces().items()]
         if paces:
             self._cursor.execute(sql("keep_pace"), {"gates": text_of(paces)})
 
@@ -82,7 +82,7 @@ class Choice:
             (seq, gate, starts_in, int(at < most))
             for at, (seq, (gate, starts_in)) in enumerate(self.taken.items())
         ]
-        if self.passage.entered:
+        if self.selection.entered:
             return jobs, []
         return jobs[:most], [seq for seq, *_ in jobs[most:]]
 
@@ -92,7 +92,7 @@ class Choice:
             values = (*lane, self._most, self._taken_of[lane])
             rows = self._cursor.execute(sql("first_in_lane"), values).fetchall()
             yield from rows
-            if len(rows) < self._most or lane[1] in self.passage.closed:
+            if len(rows) < self._most or lane[1] in self.selection.closed:
                 return
             self._park()
 
@@ -107,7 +107,7 @@ class Choice:
         queues: defaultdict[str, list[str]] = defaultdict(list)
         for queue, type in lanes:
             if type in cooling:
-                self.passage.wait(cooling[type] - self._now)
+                self.selection.wait(cooling[type] - self._now)
             else:
                 queues[type].append(queue)
         for type, own in queues.items():
@@ -118,7 +118,7 @@ class Choice:
     def _let_out(self, name: Name, queues: list[str]) -> None:
         """From each queue as many as might enter, since the best of all may be in any."""
         type, key = name
-        trial = self._gates.read(type, key) if self.passage.is_keyed(type) else None
+        trial = self._gates.read(type, key) if self.selection.is_keyed(type) else None
         room, opens_at = way_out(trial, self._most, self._now)
         let_out = 0
         for queue in queues if room else ():

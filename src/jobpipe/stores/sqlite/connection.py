@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ...errors import BadInputError, StoreAwayError, StoreError, StoreRefusedError
 from ...model.job import TRANSITIONS, JobStatus
-from ..forks import disown_after_fork, refuse_inherited
+from ..forks import invalidate_after_fork, refuse_inherited
 from .file import StoreFile
 
 _OLDEST = (3, 38, 0)
@@ -60,7 +60,7 @@ class Connections:
         self._is_closed = False
         self._has_opened = False
         self._is_inherited = False
-        disown_after_fork(self)
+        invalidate_after_fork(self)
         self._is_synced = True  # does the writer wait for the disk?
 
     def open(self) -> sqlite3.Connection:
@@ -152,7 +152,7 @@ class Connections:
             with suppress(IndexError):  # another thread may close them as well
                 self._idle.pop().close()
 
-    def disown(self) -> None:
+    def invalidate(self) -> None:
         """In a child process after a fork: what is open is the parent's."""
         self._is_inherited = self._has_opened and not self._is_closed
 

@@ -11,7 +11,7 @@ from msgspec import Raw, Struct
 from ...model.gate import GateState
 from ...model.job import TRANSITIONS, Attempt, Job, JobError, JobStatus, Move, Progress, instant
 from ...model.lease import Settlement
-from ...model.newjob import NewJob, Parcel
+from ...model.newjob import ExportedJob, NewJob
 from ..stored import READERS, Reader, Stored, optional, read_job
 
 
@@ -47,23 +47,23 @@ def new_row(job: NewJob, now: float) -> tuple[Any, ...]:
     )
 
 
-def adopted_row(parcel: Parcel, now: float) -> tuple[Any, ...]:
+def adopted_row(job: ExportedJob, now: float) -> tuple[Any, ...]:
     """An element of adopt.sql's `:jobs`."""
     id, type, queue, status, max_retries, priority, run_at, deadline, fingerprint, payload, key = new_row(
-        parcel.job, now
+        job.job, now
     )
     return (
         *(id, type, queue, status, max_retries, priority, run_at, deadline, fingerprint, key),
-        *(parcel.attempts, parcel.runs, parcel.created_at, parcel.started_at, parcel.error, parcel.progress),
-        *([_ended_of(attempt) for attempt in parcel.history], payload),
+        *(job.attempts, job.runs, job.created_at, job.started_at, job.error, job.progress),
+        *([_ended_of(attempt) for attempt in job.history], payload),
     )
 
 
-def parcel_of(row: Sequence[Any]) -> Parcel:
+def exported_of(row: Sequence[Any]) -> ExportedJob:
     """A row of export.sql."""
     number, id, type, queue, payload, max_retries, priority, run_at, deadline, fingerprint, key, *kept = row
     attempts, runs, created_at, started_at, error, progress, history = kept
-    return Parcel(
+    return ExportedJob(
         number=number,
         job=NewJob(
             id=id,

@@ -25,8 +25,8 @@ from ...model.admission import Bounds
 from ...model.counts import Counts, Filter, JobEvent, Page, WorkerInfo
 from ...model.gate import Limit, Limits
 from ...model.job import KEPT_HISTORY, TRANSITIONS, Job, JobError, JobStatus, Move, Progress
-from ...model.lease import Haul, Lease, LeaseState, Rescued, Settlement
-from ...model.newjob import Answer, NewJob, Parcel, Receipt, Refusal
+from ...model.lease import ClaimResult, Lease, LeaseState, Rescued, Settlement
+from ...model.newjob import Answer, ExportedJob, NewJob, Receipt, Refusal
 from ...model.schedule import ScheduleEntry, Schedules
 from ...model.text import masked
 from ..base import Capabilities, News, Watch
@@ -38,7 +38,7 @@ from .connection import Connections, begins_by_itself, check_own, mapped_errors,
 from .inserting import Ticket, insert_all, insert_one
 from .migrate import migrate, refuse_newer
 from .paging import page_statement
-from .rows import adopted_row, gate_of, job_of, parcel_of, settled_row, text_of
+from .rows import adopted_row, exported_of, gate_of, job_of, settled_row, text_of
 from .statements import sql
 from .watch import SqliteWatch
 
@@ -214,13 +214,13 @@ class SqliteStore:
         lease: float,
         limits: Sequence[Limit] = (),
         begin: int | None = None,
-    ) -> Haul:
+    ) -> ClaimResult:
         names = text_of(list(types))
         if not self._has_news or limit < 1:
             with self._reading() as cursor:
                 # Why first without the lock: most looks find nothing, and must not stand in the way of writers.
                 if limit < 1 or not cursor.execute(sql("lanes"), (names,)).fetchone():
-                    return Haul([], self._due_in(cursor, names))
+                    return ClaimResult([], self._due_in(cursor, names))
         self._has_news = False
         with self._writing(synced=False) as (cursor, now):
             choice = Choice(cursor, limits, limit, begin, now)
@@ -229,8 +229,10 @@ class SqliteStore:
             self._changes += len(claims)
             if claims:
                 reach("claim-inside")
-            due_in = self._due_in(cursor, names, choice.passage.due_in)
-            return Haul(claims, due_in, has_more=len(claims) == limit or due_in == 0 or choice.passage.is_cut)
+            due_in = self._due_in(cursor, names, choice.selection.due_in)
+            return ClaimResult(
+                claims, due_in, has_more=len(claims) == limit or due_in == 0 or choice.selection.is_cut
+            )
 
     def begin(self, leases: Sequence[Lease], started_at: Sequence[float]) -> list[LeaseState]:
         with self._writing(synced=False) as (cursor, now):
@@ -457,18 +459,18 @@ class SqliteStore:
 
     # Moving to another store
 
-    def export(self, limit: int, after: int = 0) -> list[Parcel]:
+    def export(self, limit: int, after: int = 0) -> list[ExportedJob]:
         with self._reading() as cursor:
-            return list(map(parcel_of, cursor.execute(sql("export"), (after, limit))))
+            return list(map(exported_of, cursor.execute(sql("export"), (after, limit))))
 
-    def adopt(self, parcels: Sequence[Parcel]) -> int:
+    def adopt(self, exported: Sequence[ExportedJob]) -> int:
         with self._writing() as (cursor, now):
-            rows = [adopted_row(parcel, now) for parcel in parcels]
+            rows = [adopted_row(job, now) for job in exported]
             inserted = cursor.execute(sql("adopt"), {"jobs": text_of(rows)}).rowcount
-            for parcel in parcels if inserted < len(parcels) else ():
-                (fingerprint, _) = cursor.execute(sql("known"), (parcel.job.id,)).fetchone()
-                if not parcel.job.is_same(fingerprint):
-                    raise JobConflictError(parcel.job.id)
+            for job in exported if inserted < len(exported) else ():
+                (fingerprint, _) = cursor.execute(sql("known"), (job.job.id,)).fetchone()
+                if not job.job.is_same(fingerprint):
+                    raise JobConflictError(job.job.id)
             self._changes += inserted
             return inserted
 

@@ -18,7 +18,7 @@ from ...model.json import parse
 from ...model.request import LARGEST_BATCH, JobRequest, convert, read
 from .. import problems
 from ..body import BESIDE_PAYLOAD, LARGEST_BATCH_BODY, LONG, ClientGone, read_body
-from ..call import Call, encode, json_response
+from ..operation import Operation, encode, json_response
 from ..query import NoQuery, read_query
 from ..site import Site
 
@@ -58,11 +58,11 @@ class Enqueue:
         self._site = site
         self._pipe = site.pipe
 
-    def calls(self) -> list[Call]:
+    def calls(self) -> list[Operation]:
         """The rows of the table."""
         clash = frozenset({409})
         return [
-            Call(
+            Operation(
                 method="POST",
                 path="/enqueue",
                 handler=self,
@@ -72,7 +72,7 @@ class Enqueue:
                 body=JobRequest,
                 refusals=clash,
             ),
-            Call(
+            Operation(
                 method="POST",
                 path="/enqueue/batch",
                 handler=self.batch,

@@ -17,7 +17,7 @@ from ...model.ids import check_id
 from ...model.job import Job, JobError, JobStatus, Progress
 from ...model.request import Name, convert
 from ..body import BESIDE_PAYLOAD, read_json
-from ..call import Call, json_response
+from ..operation import Operation, json_response
 from ..query import JobsQuery, WaitQuery
 from ..site import Site
 
@@ -77,12 +77,12 @@ class JobRoutes:
         self._site = site
         self._pipe = site.pipe
 
-    def calls(self) -> list[Call]:
+    def calls(self) -> list[Operation]:
         """The rows of the table."""
         job, job_id = {200: Job}, "/jobs/{id}"
         missing, clash = frozenset({404}), frozenset({404, 409})
         return [
-            Call(
+            Operation(
                 method="GET",
                 path="/jobs",
                 handler=self.page,
@@ -90,7 +90,7 @@ class JobRoutes:
                 answers={200: JobList},
                 query=JobsQuery,
             ),
-            Call(
+            Operation(
                 method="POST",
                 path="/jobs/cancel",
                 handler=self.cancel_many,
@@ -98,7 +98,7 @@ class JobRoutes:
                 answers={200: Count},
                 body=Selection,
             ),
-            Call(
+            Operation(
                 method="POST",
                 path="/jobs/retry",
                 handler=self.retry_many,
@@ -106,7 +106,7 @@ class JobRoutes:
                 answers={200: Count},
                 body=Selection,
             ),
-            Call(
+            Operation(
                 method="GET",
                 path=job_id,
                 handler=self.get,
@@ -114,7 +114,7 @@ class JobRoutes:
                 answers=job,
                 refusals=missing,
             ),
-            Call(
+            Operation(
                 method="GET",
                 path=f"{job_id}/wait",
                 handler=self.wait,
@@ -123,7 +123,7 @@ class JobRoutes:
                 query=WaitQuery,
                 refusals=missing,
             ),
-            Call(
+            Operation(
                 method="GET",
                 path=f"{job_id}/explain",
                 handler=self.explain,
@@ -131,7 +131,7 @@ class JobRoutes:
                 answers={200: Explanation},
                 refusals=missing,
             ),
-            Call(
+            Operation(
                 method="POST",
                 path=f"{job_id}/cancel",
                 handler=self.cancel,
@@ -139,7 +139,7 @@ class JobRoutes:
                 answers=job,
                 refusals=clash,
             ),
-            Call(
+            Operation(
                 method="POST",
                 path=f"{job_id}/retry",
                 handler=self.retry,

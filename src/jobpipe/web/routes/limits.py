@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...gateway.limits import LimitInfo
-from ..call import Call, json_response
+from ..operation import Operation, json_response
 from ..site import Site
 
 
@@ -23,10 +23,10 @@ class LimitRoutes:
     def __init__(self, site: Site) -> None:
         self._pipe = site.pipe
 
-    def calls(self) -> list[Call]:
+    def calls(self) -> list[Operation]:
         """The rows of the table."""
         return [
-            Call(
+            Operation(
                 method="GET",
                 path="/limits",
                 handler=self.all,

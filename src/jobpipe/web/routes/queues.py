@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...gateway.views import QueueInfo
-from ..call import Call, json_response
+from ..operation import Operation, json_response
 from ..problems import NoSuchPathError
 from ..site import Site
 
@@ -25,14 +25,14 @@ class QueueRoutes:
         self._site = site
         self._pipe = site.pipe
 
-    def calls(self) -> list[Call]:
+    def calls(self) -> list[Operation]:
         """The rows of the table."""
         answers, refusals = {200: QueueInfo}, frozenset({404, 422})
         return [
-            Call(
+            Operation(
                 method="GET", path="/queues", handler=self.all, summary="The queues", answers={200: QueueList}
             ),
-            Call(
+            Operation(
                 method="POST",
                 path="/queues/{name}/pause",
                 handler=self.pause,
@@ -40,7 +40,7 @@ class QueueRoutes:
                 answers=answers,
                 refusals=refusals,
             ),
-            Call(
+            Operation(
                 method="POST",
                 path="/queues/{name}/resume",
                 handler=self.resume,

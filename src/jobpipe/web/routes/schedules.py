@@ -14,7 +14,7 @@ from ...gateway.timetable import Expression, Interval, ScheduleInfo, ScheduleReq
 from ...model.request import Id, Instant, Name, convert
 from ...model.schedule import Missed
 from ..body import BESIDE_PAYLOAD, read_json
-from ..call import Call, json_response
+from ..operation import Operation, json_response
 from ..site import Site
 from .enqueue import Accepted
 
@@ -73,18 +73,18 @@ class ScheduleRoutes:
         self._site = site
         self._schedules = site.pipe.schedules
 
-    def calls(self) -> list[Call]:
+    def calls(self) -> list[Operation]:
         """The rows of the table."""
         path, missing = "/schedules/{name}", frozenset({404})
         return [
-            Call(
+            Operation(
                 method="GET",
                 path="/schedules",
                 handler=self.all,
                 summary="The schedules",
                 answers={200: ScheduleList},
             ),
-            Call(
+            Operation(
                 method="GET",
                 path=path,
                 handler=self.get,
@@ -92,7 +92,7 @@ class ScheduleRoutes:
                 answers={200: ScheduleInfo},
                 refusals=missing,
             ),
-            Call(
+            Operation(
                 method="PUT",
                 path=path,
                 handler=self.put,
@@ -101,7 +101,7 @@ class ScheduleRoutes:
                 body=ScheduleBody,
                 refusals=missing,
             ),
-            Call(
+            Operation(
                 method="DELETE",
                 path=path,
                 handler=self.drop,
@@ -109,7 +109,7 @@ class ScheduleRoutes:
                 answers={204: None},
                 refusals=missing,
             ),
-            Call(
+            Operation(
                 method="POST",
                 path=f"{path}/pause",
                 handler=self.pause,
@@ -117,7 +117,7 @@ class ScheduleRoutes:
                 answers={200: ScheduleInfo},
                 refusals=missing,
             ),
-            Call(
+            Operation(
                 method="POST",
                 path=f"{path}/resume",
                 handler=self.resume,
@@ -125,7 +125,7 @@ class ScheduleRoutes:
                 answers={200: ScheduleInfo},
                 refusals=missing | {422},
             ),
-            Call(
+            Operation(
                 method="POST",
                 path=f"{path}/run",
                 handler=self.run,

@@ -12,8 +12,8 @@ from ...errors import StoreError
 from ...gateway.history import Past
 from ...gateway.views import Stats, Worker, worker_of
 from ...model.counts import Tally
-from ..call import Call, json_response
 from ..metrics import MEDIA_TYPE, MetricsPage
+from ..operation import Operation, json_response
 from ..place import root_of
 from ..problems import NotReadyError
 from ..site import Site
@@ -46,11 +46,11 @@ class ServiceRoutes:
         self.openapi: dict[str, Any] = {}
         """The document, once the whole table is known."""
 
-    def calls(self) -> list[Call]:
+    def calls(self) -> list[Operation]:
         """The rows of the table."""
         well = {200: Health}
         return [
-            Call(
+            Operation(
                 method="GET",
                 path="/health",
                 handler=self.health,
@@ -58,7 +58,7 @@ class ServiceRoutes:
                 answers=well,
                 is_probe=True,
             ),
-            Call(
+            Operation(
                 method="GET",
                 path="/livez",
                 handler=self.health,
@@ -66,7 +66,7 @@ class ServiceRoutes:
                 answers=well,
                 is_probe=True,
             ),
-            Call(
+            Operation(
                 method="GET",
                 path="/readyz",
                 handler=self.ready,
@@ -75,42 +75,42 @@ class ServiceRoutes:
                 is_probe=True,
                 refusals=frozenset({503}),
             ),
-            Call(
+            Operation(
                 method="GET",
                 path="/stats",
                 handler=self.stats,
                 summary="How many jobs there are, and how fast they go",
                 answers={200: Stats},
             ),
-            Call(
+            Operation(
                 method="GET",
                 path="/stats/history",
                 handler=self.history,
                 summary="The last five minutes, second by second",
                 answers={200: Past},
             ),
-            Call(
+            Operation(
                 method="GET",
                 path="/stats/tallies",
                 handler=self.tallies,
                 summary="How many jobs there are, by queue, type and status",
                 answers={200: TallyList},
             ),
-            Call(
+            Operation(
                 method="GET",
                 path="/workers",
                 handler=self.workers,
                 summary="The processes that run jobs",
                 answers={200: WorkerList},
             ),
-            Call(
+            Operation(
                 method="GET",
                 path="/metrics",
                 handler=self.metrics,
                 summary="The same and more, for Prometheus",
                 answers={200: MEDIA_TYPE},
             ),
-            Call(
+            Operation(
                 method="GET",
                 path="/openapi.json",
                 handler=self.document,

@@ -134,7 +134,7 @@ class Connection(asyncio.BufferedProtocol):
             self._stop_reading()
 
     def _start(self, request: Request) -> Exchange | None:
-        """Call the application, if that can be; None if the client is refused."""
+        """Operation the application, if that can be; None if the client is refused."""
         self._since = self._server.now()
         self._exchange = exchange = Exchange(self, request)
         if request.is_broken:

@@ -92,7 +92,7 @@ class Exchange:
         }
 
     async def run(self, app: ASGIApp, scope: Scope) -> None:
-        """Call the application; whatever it does, the exchange is over afterwards."""
+        """Operation the application; whatever it does, the exchange is over afterwards."""
         try:
             await app(scope, self.receive, self.send)
             if not self.is_over and not self.is_gone:

@@ -160,7 +160,7 @@ class Server:
         self._is_empty.set()
 
     def run(self, exchange: Exchange, scope: Scope) -> None:
-        """Call the application in a task of its own."""
+        """Operation the application in a task of its own."""
         task = self._loop.create_task(exchange.run(self._app, scope))
         self._tasks.add(task)
         task.add_done_callback(self._done)

@@ -1,7 +1,7 @@
 """Server-sent events: one subscription to the pipe's feed for all clients, which are told in rounds.
 
 A client that reads too slowly is cut off: it comes back with Last-Event-ID, and gets from the store what it has missed.
-Everything but `heed` runs on the event loop.
+Everything but `on_events` runs on the event loop.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from ...errors import BadInputError
 from ...model.job import JobStatus
 from .. import problems
-from ..call import Call, Stream, encode
 from ..extensions import ABORT, WRITE
+from ..operation import Operation, Stream, encode
 from ..query import EventsQuery, read_query
 from ..site import Site, is_cancelled
+from .client import StreamClient
 from .piece import Frame
 from .pulse import SIGN_OF_LIFE, Pulses
-from .reader import Reader
 from .rounds import Rounds
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Events:
         self._site = site
         self._pipe = site.pipe
         self._heartbeat = heartbeat
-        self._clients: set[Reader] = set()
+        self._clients: set[StreamClient] = set()
         self._subscription: asyncio.Task[Callable[[], None]] | None = None
         self._rounds = Rounds(self._clients)
         self._told = 0
@@ -88,11 +88,11 @@ class Events:
         """There as long as there are clients."""
         self._pulses = Pulses(site)
 
-    def calls(self) -> list[Call]:
+    def calls(self) -> list[Operation]:
         """The row of the table."""
         summary = "Every change of a job's status, as it happens; Last-Event-ID reaches back; with pulse, also the numbers, every second"
         return [
-            Call(
+            Operation(
                 method="GET",
                 path="/events",
                 handler=self,
@@ -111,7 +111,7 @@ class Events:
         return len(self._clients)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        client = Reader(scope.get("extensions", {}).get(WRITE))
+        client = StreamClient(scope.get("extensions", {}).get(WRITE))
         try:
             wanted = read_query(scope["query_string"], EventsQuery)
             ends = self._site.ending
@@ -131,10 +131,10 @@ class Events:
             self._leave(client)
             raise
         if wanted.pulse and client in self._clients:
-            self._pulses.join(client.feel)
+            self._pulses.join(client.on_pulse)
         await self._stream(client, ends, scope, receive, send)
 
-    async def _begin(self, client: Reader, asked: int | None) -> None:
+    async def _begin(self, client: StreamClient, asked: int | None) -> None:
         """Have the feed subscribed to, and find out what the client has seen."""
         if client in self._clients:
             if self._subscription is None:
@@ -146,7 +146,7 @@ class Events:
         self._told = max(self._told, last)
 
     async def _stream(
-        self, client: Reader, ends: asyncio.Event, scope: Scope, receive: Receive, send: Send
+        self, client: StreamClient, ends: asyncio.Event, scope: Scope, receive: Receive, send: Send
     ) -> None:
         try:
             await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
@@ -176,7 +176,7 @@ class Events:
         if not is_gone:
             await _end(scope, receive, send, _LAST_WORD if is_told else 0)
 
-    async def _write(self, client: Reader, send: Send) -> None:
+    async def _write(self, client: StreamClient, send: Send) -> None:
         async def write(body: bytes) -> None:
             await send({"type": "http.response.body", "body": body, "more_body": True})
 
@@ -187,7 +187,9 @@ class Events:
         await self._catch_up(client, write)
         await client.write(write)
 
-    async def _catch_up(self, client: Reader, write: Callable[[bytes], Coroutine[Any, Any, None]]) -> None:
+    async def _catch_up(
+        self, client: StreamClient, write: Callable[[bytes], Coroutine[Any, Any, None]]
+    ) -> None:
         while events := await self._pipe.async_store.call(self._pipe.store.events, client.after, _AT_ONCE):
             client.after = events[-1].number
             await write(b"".join(frame for _, frame in map(frame_of, events)))
@@ -197,14 +199,14 @@ class Events:
     async def _subscribe(self) -> Callable[[], None]:
         loop = asyncio.get_running_loop()
 
-        def heed(events: list[JobEvent]) -> None:
+        def on_events(events: list[JobEvent]) -> None:
             frames = [frame_of(event) for event in events]
             try:
                 loop.call_soon_threadsafe(self._tell, frames)
             except RuntimeError:
                 pass  # the loop has ended, and with it all clients
 
-        return await self._pipe.async_store.call(self._pipe.feed.subscribe, heed, _FEED_REST)
+        return await self._pipe.async_store.call(self._pipe.feed.subscribe, on_events, _FEED_REST)
 
     def _tell(self, frames: list[Frame]) -> None:
         if self._clients:
@@ -223,7 +225,7 @@ class Events:
 
     # Who is there
 
-    def _join(self, client: Reader) -> None:
+    def _join(self, client: StreamClient) -> None:
         self._clients.add(client)
         if self._next_beat is None:
             self._next_beat = asyncio.get_running_loop().call_later(self._heartbeat, self._beat)
@@ -233,10 +235,10 @@ class Events:
         for client in self._clients:
             client.beat(SIGN_OF_LIFE)
 
-    def _leave(self, client: Reader) -> None:
+    def _leave(self, client: StreamClient) -> None:
         client.is_live = False
         self._clients.discard(client)
-        self._pulses.leave(client.feel)
+        self._pulses.leave(client.on_pulse)
         if self._clients:
             return
         self._rounds.forget()

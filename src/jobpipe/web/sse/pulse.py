@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from ...errors import StoreError
 from ...gateway.history import Pulse
-from ..call import encode
+from ..operation import encode
 from ..site import Site
 from .piece import Piece
 

@@ -1,4 +1,4 @@
-"""Reader: one client of the event stream, and what waits for it.
+"""StreamClient: one client of the event stream, and what waits for it.
 
 What is new is written past its task where the server can do so at once. Otherwise it waits in a backlog, in memory once
 for all, which the task writes as the client reads; the client is cut off when that grows too long. All runs on the event loop.
@@ -19,7 +19,7 @@ WriteAtOnce = Callable[[bytes], bool]
 """Writes a chunk of a body, or says that it would have to wait."""
 
 
-class Reader:
+class StreamClient:
     """Where it is, and what it gets next."""
 
     def __init__(self, write_at_once: WriteAtOnce | None) -> None:
@@ -52,7 +52,7 @@ class Reader:
         if self._waiting > LONGEST_BACKLOG and self.writer is not None:
             self.writer.cancel()
 
-    def feel(self, news: Piece) -> None:
+    def on_pulse(self, news: Piece) -> None:
         """Get a pulse."""
         if not self._has_written(news):
             self._news = news
@@ -61,7 +61,7 @@ class Reader:
     def beat(self, sign_of_life: Piece) -> None:
         """Get a heartbeat, unless something better is on its way."""
         if not self._bell.is_set():
-            self.feel(sign_of_life)
+            self.on_pulse(sign_of_life)
 
     def finish(self) -> None:
         """Have `write` return when all is written."""

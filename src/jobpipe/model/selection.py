@@ -22,7 +22,7 @@ Place: TypeAlias = tuple[str | None, float]
 _FREE: Place = (None, 0.0)
 
 
-class Passage:
+class Selection:
     """The gates during one claim."""
 
     def __init__(self, limits: Mapping[str, Limit], most: int, now: float, gates: dict[Name, Gate]) -> None:

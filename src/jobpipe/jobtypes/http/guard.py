@@ -1,4 +1,4 @@
-"""Gate: decides where a call may go, before anything is connected: first by the list, then by the address.
+"""TargetGuard: decides where a call may go, before anything is connected: first by the list, then by the address.
 
 A name is looked up once, all its addresses are checked, and the connection goes to one of these: what the
 name leads to a moment later does not matter.
@@ -17,7 +17,7 @@ FIELD = "payload.url"
 SETTING = "JOBPIPE_HTTP_TARGETS"
 
 
-class Gate:
+class TargetGuard:
     """Lets pass what the operator has allowed."""
 
     def __init__(self, targets: Targets, resolve: Callable[[str], Sequence[str]]) -> None:

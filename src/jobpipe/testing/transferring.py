@@ -21,12 +21,12 @@ class Moving:
     def test_export_gives_what_waits_in_the_order_of_insertion(self, store: Store) -> None:
         bring_one_to_each(store)
         put(store, new_job("later", delay=60), new_job("last", priority=9))
-        parcels = store.export(100)
-        assert {parcel.job.id for parcel in parcels} == {"queued", "scheduled", "later", "last"}
-        assert [parcel.job.id for parcel in parcels][-2:] == ["later", "last"]
-        numbers = [parcel.number for parcel in parcels]
+        exported = store.export(100)
+        assert {job.job.id for job in exported} == {"queued", "scheduled", "later", "last"}
+        assert [job.job.id for job in exported][-2:] == ["later", "last"]
+        numbers = [job.number for job in exported]
         assert numbers == sorted(numbers)
-        assert [parcel.job.id for parcel in store.export(1, numbers[1])] == ["later"]
+        assert [job.job.id for job in store.export(1, numbers[1])] == ["later"]
         assert store.export(100, numbers[-1]) == []
 
     def test_adopted_jobs_are_as_they_were(self, store: Store, harness: StoreHarness) -> None:
@@ -34,10 +34,10 @@ class Moving:
         claim = take_one(store)
         finish(store, claim, Move.RETRY, error=BOOM, delay=500)
         before = look(store, "a")
-        (parcel,) = store.export(10)
+        (job,) = store.export(10)
         assert store.discard(["a"]) == 1
         assert store.get("a") is None
-        store.adopt([parcel])
+        store.adopt([job])
         assert look(store, "a") == before
         assert store.key_of("a") == "k"
         harness.elapse(600)
@@ -60,20 +60,20 @@ class Moving:
 
     def test_adopting_again_changes_nothing(self, store: Store) -> None:
         put(store, new_job("a"), new_job("b"))
-        parcels = store.export(10)
-        assert store.adopt(parcels) == 0
+        exported = store.export(10)
+        assert store.adopt(exported) == 0
         assert tally(store) == {JobStatus.QUEUED: 2}
         finish(store, take_one(store))
-        assert store.adopt(parcels) == 0
+        assert store.adopt(exported) == 0
         assert tally(store) == {JobStatus.QUEUED: 1, JobStatus.DONE: 1}
         store.discard(["b"])
-        assert store.adopt(parcels) == 1
+        assert store.adopt(exported) == 1
 
     def test_adopting_knows_a_job_that_was_stored_under_a_former_default(self, store: Store) -> None:
         put(store, new_job("a", max_retries=3))
-        (parcel,) = store.export(10)
+        (exported,) = store.export(10)
         job = new_job("a", max_retries=10, former_retries=(3,))
-        assert store.adopt([replace(parcel, job=replace(job, run_at=parcel.job.run_at))]) == 0
+        assert store.adopt([replace(exported, job=replace(job, run_at=exported.job.run_at))]) == 0
         assert look(store, "a").max_retries == 3
 
     def test_conflict_adopts_nothing(self, store: Store) -> None:
@@ -93,8 +93,8 @@ class Moving:
 
     def test_adopted_job_whose_time_has_come_is_queued(self, store: Store) -> None:
         put(store, new_job("a", delay=500))
-        (parcel,) = store.export(10)
+        (job,) = store.export(10)
         store.discard(["a"])
-        store.adopt([replace(parcel, job=replace(parcel.job, run_at=1.0))])
+        store.adopt([replace(job, job=replace(job.job, run_at=1.0))])
         assert look(store, "a").status is JobStatus.QUEUED
         assert take_one(store).id == "a"

@@ -1,4 +1,4 @@
-"""Leash: a child's end of the socket pair by which its supervisor holds it.
+"""SupervisorLink: a child's end of the socket pair by which its supervisor holds it.
 
 A thread reads it, so that a blocked event loop does not matter: a byte asks to stop, to accept connections, or to
 accept none (`acceptors.py`), and the end of the stream means that the supervisor is gone and nobody would end this process
@@ -22,7 +22,7 @@ _MOST_SOCKETS = 16
 _PR_SET_PDEATHSIG = 1
 
 
-class Leash:
+class SupervisorLink:
     """What a child tells its supervisor, and hears from it."""
 
     def __init__(self, channel: socket.socket) -> None:
@@ -32,7 +32,7 @@ class Leash:
         self._on_stop: Callable[[], object] | None = None
         self._on_accept: Callable[[bool], object] | None = None
         self.is_stopping = False
-        threading.Thread(target=self._watch, name="jobpipe-leash", daemon=True).start()
+        threading.Thread(target=self._watch, name="jobpipe-link", daemon=True).start()
 
     def greet(self, settings: Mapping[str, Any]) -> list[socket.socket]:
         """Tell what this process is set to, and wait for the listening sockets; none if it is to stop."""
@@ -97,7 +97,7 @@ class Leash:
 
 
 def die_with(parent: int) -> None:
-    """Let the kernel kill this process when its parent dies, where it can; the leash does it elsewhere."""
+    """Let the kernel kill this process when its parent dies, where it can; the link does it elsewhere."""
     if sys.platform == "linux":
         import ctypes
 

@@ -1,4 +1,4 @@
-"""Call: one row of the table of routes, from which the router and the OpenAPI document are made.
+"""Operation: one row of the table of routes, from which the router and the OpenAPI document are made.
 
 `Endpoint` is its ASGI side: whatever the handler raises becomes a problem, and nothing gets past it.
 """
@@ -39,7 +39,7 @@ class Stream(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Operation:
     """What can be called, and what it answers."""
 
     method: str
@@ -68,9 +68,9 @@ class Call:
 class Endpoint:
     """The ASGI side of a call."""
 
-    def __init__(self, call: Call) -> None:
-        self._handler: Handler = call.handler  # type: ignore[assignment]
-        self._query = call.query
+    def __init__(self, operation: Operation) -> None:
+        self._handler: Handler = operation.handler  # type: ignore[assignment]
+        self._query = operation.query
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:

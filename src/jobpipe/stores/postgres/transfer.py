@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import JobConflictError
 from ...model.job import Attempt
-from ...model.newjob import NewJob, Parcel
+from ...model.newjob import ExportedJob, NewJob
 from .arrays import numbers, texts
 from .connection import Connection
 from .inserting import insert_values
@@ -15,7 +15,7 @@ from .rows import attempt_of, error_of, optional_text_of, progress_of, text_of
 from .statements import Statements
 
 
-def parcel_of(row: Sequence[Any]) -> Parcel:
+def exported_of(row: Sequence[Any]) -> ExportedJob:
     """A row of export.sql."""
     number, id, type, queue, payload, max_retries, priority, run_at, deadline, fingerprint, key, *kept = row
     attempts, runs, created_at, started_at, error, progress, history = kept
@@ -32,7 +32,7 @@ def parcel_of(row: Sequence[Any]) -> Parcel:
         fingerprint=fingerprint,
         key=key,
     )
-    return Parcel(
+    return ExportedJob(
         number=number,
         job=job,
         attempts=attempts,
@@ -46,32 +46,30 @@ def parcel_of(row: Sequence[Any]) -> Parcel:
 
 
 def adopt(
-    connection: Connection, statements: Statements, parcels: Sequence[Parcel], now: float | None
+    connection: Connection, statements: Statements, exported: Sequence[ExportedJob], now: float | None
 ) -> int:
     """Insert them within a transaction; how many were new. JobConflictError if one of the ids is taken by other content."""
-    written = connection.execute(statements("adopt"), _values(parcels, now)).rowcount
-    if written < len(parcels):
-        known = connection.execute(
-            statements("known"), {"ids": [parcel.job.id for parcel in parcels]}
-        ).fetchall()
+    written = connection.execute(statements("adopt"), _values(exported, now)).rowcount
+    if written < len(exported):
+        known = connection.execute(statements("known"), {"ids": [job.job.id for job in exported]}).fetchall()
         prints = {id: fingerprint for id, fingerprint, _ in known}
-        for parcel in parcels:
-            if not parcel.job.is_same(prints[parcel.job.id]):
-                raise JobConflictError(parcel.job.id)
+        for job in exported:
+            if not job.job.is_same(prints[job.job.id]):
+                raise JobConflictError(job.job.id)
     return written
 
 
-def _values(parcels: Sequence[Parcel], now: float | None) -> dict[str, Any]:
+def _values(exported: Sequence[ExportedJob], now: float | None) -> dict[str, Any]:
     """The parameters of adopt.sql."""
     return {
-        **insert_values([parcel.job for parcel in parcels], now),
-        "attempts": numbers([parcel.attempts for parcel in parcels]),
-        "runs": numbers([parcel.runs for parcel in parcels]),
-        "created_at": numbers([parcel.created_at for parcel in parcels]),
-        "started_at": numbers([parcel.started_at for parcel in parcels]),
-        "errors": texts([optional_text_of(parcel.error) for parcel in parcels]),
-        "progress": texts([optional_text_of(parcel.progress) for parcel in parcels]),
-        "histories": texts([text_of(list(map(_ended_of, parcel.history))) for parcel in parcels]),
+        **insert_values([job.job for job in exported], now),
+        "attempts": numbers([job.attempts for job in exported]),
+        "runs": numbers([job.runs for job in exported]),
+        "created_at": numbers([job.created_at for job in exported]),
+        "started_at": numbers([job.started_at for job in exported]),
+        "errors": texts([optional_text_of(job.error) for job in exported]),
+        "progress": texts([optional_text_of(job.progress) for job in exported]),
+        "histories": texts([text_of(list(map(_ended_of, job.history))) for job in exported]),
     }
 
 
