@@ -60,7 +60,8 @@ test_newer: ## Run the tests of library, stores and runner on a newer Python, wh
 	@$(if $(NEWER),$(MAKE) --no-print-directory $(VENV)/newer/.ready NEWER=$(NEWER),echo "NOTE: there is no Python newer than 3.11 here (NEWER=path names one): its tests are SKIPPED" >&2)
 	$(if $(NEWER),$(call ROUND,newer) \
 		tests/core tests/contract $(filter-out $(addprefix tests/test_,architecture.py docs.py examples.py typing.py),$(wildcard tests/test_*.py)) \
-		$(wildcard tests/jobpipe/test_*_store.py) $(patsubst %,tests/jobpipe/test_%.py,runner lease timetable promote forks feed) $(ARGS))
+		$(wildcard tests/jobpipe/stores/test_*_store.py) tests/jobpipe/worker \
+		$(patsubst %,tests/jobpipe/gateway/test_%.py,timetable promote forks feed) $(ARGS))
 
 # The lowest direct versions that the extras allow; all else is current, and deprecates some of what they call.
 $(VENV)/lowest/.ready: $(VENV)/.ready
@@ -73,9 +74,9 @@ $(VENV)/lowest/.ready: $(VENV)/.ready
 
 test_lowest: $(VENV)/lowest/.ready ## Run a short round of service, stores and command line with the lowest versions
 	$(call ROUND,lowest) -W ignore::DeprecationWarning -k "not Machine" \
-		$(patsubst %,tests/test_%.py,prometheus opentelemetry schedule) $(wildcard tests/jobpipe/test_*_store.py) \
+		$(patsubst %,tests/test_%.py,prometheus opentelemetry schedule) $(wildcard tests/jobpipe/stores/test_*_store.py) \
 		$(patsubst %,tests/jobpipe/web/test_%.py,service jobs auth) \
-		$(patsubst %,tests/jobpipe/%.py,test_cli cli/test_lines cli/test_tables cli/test_errors cli/test_schedules cli/top/test_view) $(ARGS)
+		$(patsubst %,tests/jobpipe/cli/%.py,test_cli test_lines test_tables test_errors test_schedules top/test_view) $(ARGS)
 
 faults: $(VENV)/.ready ## Kill, freeze and cut off the real program, each fault on every store
 	ALL_STORES=1 $(BIN)/python -m pytest -n $(WORKERS_OF_TESTS) tests/faults $(ARGS)

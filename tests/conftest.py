@@ -13,9 +13,9 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from . import starting
-from .servers_postgres import PostgresServer, postgres_schema, postgres_server
-from .servers_redis import redis_url as redis_url  # a fixture
+from .support import starting
+from .support.servers_postgres import PostgresServer, postgres_schema, postgres_server
+from .support.servers_redis import redis_url as redis_url  # a fixture
 
 if "SWITCH_INTERVAL" in os.environ:  # those who hunt races want threads to be switched more often
     sys.setswitchinterval(float(os.environ["SWITCH_INTERVAL"]))

@@ -22,7 +22,7 @@ FOLDERS = {
     "tests": ["test_stress.py"],
     "tests/contract": ["test_*.py"],
     "tests/core": ["test_model.py"],
-    "tests/jobpipe": ["test_*_store.py"],
+    "tests/jobpipe/stores": ["test_*_store.py"],
 }
 _SWITCH_INTERVAL = "0.000005"
 """Seconds; see `conftest.py`."""

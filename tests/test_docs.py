@@ -49,10 +49,10 @@ from rate_envelope_queue import (
 )
 from rate_envelope_queue.core.lifecycle import TRANSITIONS, QueueState
 
-from .commands import command_names, commands_reference
-from .console import commands_of, file_of, is_shown, terminal
-from .servers_postgres import postgres_database
-from .servers_redis import redis_server
+from .support.commands import command_names, commands_reference
+from .support.console import commands_of, file_of, is_shown, terminal
+from .support.servers_postgres import postgres_database
+from .support.servers_redis import redis_server
 
 ROOT = Path(__file__).parent.parent
 DOCS = sorted((ROOT / "docs").rglob("*.md"))

@@ -11,7 +11,7 @@ from typing import Self
 
 import pytest
 
-from .proxy import Proxy
+from .support.proxy import Proxy
 
 PATIENCE = 10.0
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from . import starting
+from .support import starting
 
 pytestmark = pytest.mark.skipif(not starting.CAN_FORK, reason="programs are not forked here")
 JOBPIPE = [sys.executable, "-m", "jobpipe"]

@@ -22,7 +22,7 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
-from ..jobpipe.processes import Program
+from ..support.processes import Program
 
 CHROMIUM = shutil.which("chromium")
 PATIENCE = 15_000

@@ -18,7 +18,7 @@ from pathlib import Path
 import httpx
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
-from ..jobpipe.processes import program
+from ..support.processes import program
 
 ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "docs" / "images"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ..jobpipe.processes import program as running
+from ..support.processes import program as running
 from .dockerfile import environment, only, read_dockerfile
 from .program import ROOT, load, parse, probes, unknown
 

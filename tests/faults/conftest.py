@@ -10,7 +10,7 @@ from zlib import crc32
 
 import pytest
 
-from ..servers_redis import with_own_keys
+from ..support.servers_redis import with_own_keys
 from .programs import APP, Start
 
 DURABLE = ("sqlite", "postgres", "redis")

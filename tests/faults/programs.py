@@ -24,7 +24,7 @@ from jobpipe import Job
 from jobpipe.stores import open_store
 from jobpipe.stores.base import Filter, Store
 
-from ..starting import popen
+from ..support.starting import popen
 
 T = TypeVar("T")
 

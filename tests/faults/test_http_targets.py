@@ -16,7 +16,7 @@ from jobpipe.jobtypes.http.address import Address
 from jobpipe.jobtypes.http.job import HttpJob
 from jobpipe.jobtypes.http.network import Network
 
-from ..jobpipe.canary import Canary, answer, redirect
+from ..support.canary import Canary, answer, redirect
 from .programs import Program, Start, jobpipe
 from .test_attacks import plant
 

@@ -15,9 +15,9 @@ import pytest
 
 from jobpipe.stores import open_store
 
-from ..proxy import Proxy
-from ..servers_postgres import PostgresServer
-from ..servers_redis import redis_server
+from ..support.proxy import Proxy
+from ..support.servers_postgres import PostgresServer
+from ..support.servers_redis import redis_server
 from .programs import APP, Program, Start, eventually, is_one_outcome
 
 POLL = 1.0

@@ -13,7 +13,7 @@ import httpx
 import psycopg
 import pytest
 
-from ..servers_postgres import PostgresServer
+from ..support.servers_postgres import PostgresServer
 from .programs import Start, eventually, jobpipe, script
 
 Sql: TypeAlias = Callable[[str], list[Any]]

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from ..servers_redis import RedisServer, free_port, redis_server
+from ..support.servers_redis import RedisServer, free_port, redis_server
 from .programs import Program, Start, eventually, is_one_outcome, jobpipe
 
 

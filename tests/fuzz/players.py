@@ -19,8 +19,8 @@ from jobpipe.testing import StoreHarness
 from jobpipe.testing.tools import finish, take
 from jobpipe.web.app import make_app
 
-from ..jobpipe.test_memory_store import MemoryHarness
-from ..jobpipe.test_sqlite_store import SqliteHarness
+from ..jobpipe.stores.test_memory_store import MemoryHarness
+from ..jobpipe.stores.test_sqlite_store import SqliteHarness
 from .hostile import NAMES, Call
 
 HARNESSES: Mapping[str, Callable[[Path], StoreHarness]] = {

@@ -22,7 +22,7 @@ from jobpipe.stores import open_store
 from jobpipe.stores.base import Filter, ScheduleEntry, Store
 
 from ..faults.programs import Program, Start, eventually, jobpipe
-from ..servers_redis import free_port
+from ..support.servers_redis import free_port
 from .app import BEAT, BEAT_EVERY, BOUNDS, LEASE
 from .checker import pid_of
 from .record import Event, Record, Rhythm, StoredJob, StoredRun, load_runs, load_sent, write_line

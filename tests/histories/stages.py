@@ -15,9 +15,9 @@ from pathlib import Path
 
 import psycopg
 
-from ..proxy import Proxy
-from ..servers_postgres import PostgresServer
-from ..servers_redis import redis_server
+from ..support.proxy import Proxy
+from ..support.servers_postgres import PostgresServer
+from ..support.servers_redis import redis_server
 
 Fault = Callable[[random.Random], None]
 

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 _STORES = "src/jobpipe/stores"
 _RUNNER = "src/jobpipe/worker/runner.py"
-_MEMORY = "tests/jobpipe/test_memory_store.py::TestMemoryStore"
-_SQLITE = "tests/jobpipe/test_sqlite_store.py::TestSqliteStore"
-_RUNS = "tests/jobpipe/test_runner.py"
+_MEMORY = "tests/jobpipe/stores/test_memory_store.py::TestMemoryStore"
+_SQLITE = "tests/jobpipe/stores/test_sqlite_store.py::TestSqliteStore"
+_RUNS = "tests/jobpipe/worker/test_runner.py"
 _MARKS = "tests/faults/test_marks.py"
 
 
@@ -129,7 +129,7 @@ MUTATIONS = (
         "        return [*self._held, *self._arriving]\n",
         "        return list(self._held)\n",
         (
-            "tests/jobpipe/test_lease.py::test_a_job_that_is_claimed_while_a_handler_blocks_the_event_loop_keeps_its_lease",
+            "tests/jobpipe/worker/test_heartbeat.py::test_a_job_that_is_claimed_while_a_handler_blocks_the_event_loop_keeps_its_lease",
         ),
     ),
     Mutation(
@@ -138,7 +138,7 @@ MUTATIONS = (
         "            if now <= run.held_until:\n",
         "            if True:\n",
         (
-            "tests/jobpipe/test_lease.py::test_a_job_whose_lease_has_run_out_before_it_could_begin_does_not_begin",
+            "tests/jobpipe/worker/test_heartbeat.py::test_a_job_whose_lease_has_run_out_before_it_could_begin_does_not_begin",
         ),
     ),
     Mutation(

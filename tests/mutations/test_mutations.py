@@ -35,8 +35,8 @@ def test_a_mutation_is_taken_back_and_one_whose_text_is_gone_is_refused(tmp_path
 
 
 def test_a_round_tells_the_tests_that_notice_from_those_that_do_not() -> None:
-    noticed = "tests/jobpipe/test_memory_store.py::TestMemoryStore::test_tick_fires_once"
-    unmoved = "tests/jobpipe/test_memory_store.py::TestMemoryStore::test_limit_is_kept"
+    noticed = "tests/jobpipe/stores/test_memory_store.py::TestMemoryStore::test_tick_fires_once"
+    unmoved = "tests/jobpipe/stores/test_memory_store.py::TestMemoryStore::test_limit_is_kept"
     (mutation,) = [
         each for each in MUTATIONS if each.name == "memory: a tick fires as often as it is asked for"
     ]

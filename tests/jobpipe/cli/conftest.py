@@ -20,8 +20,8 @@ from typer.testing import CliRunner
 
 from jobpipe.cli.main import app
 
-from ... import starting
-from ..processes import Program, program
+from ...support import starting
+from ...support.processes import Program, program
 
 Start = Callable[..., Program]
 Called = subprocess.CompletedProcess[str]

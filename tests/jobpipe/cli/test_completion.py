@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from jobpipe.cli.bash import whole
 from jobpipe.cli.main import app
 
-from ...starting import shell_command
+from ...support.starting import shell_command
 from .conftest import call, call_process, terminal
 
 Offers = Callable[[str], list[str]]

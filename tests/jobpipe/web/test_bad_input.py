@@ -13,7 +13,7 @@ from jobpipe import Jobpipe
 from jobpipe.errors import StoreAwayError
 from jobpipe.web.app import make_app
 
-from ...servers_redis import with_own_keys
+from ...support.servers_redis import with_own_keys
 from .conftest import Caller, problem, run, until
 
 

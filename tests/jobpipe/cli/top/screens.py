@@ -20,8 +20,8 @@ import pyte
 
 from jobpipe.cli.remote import ServiceTarget
 
-from ....starting import popen
-from ...processes import Program, program
+from ....support.processes import Program, program
+from ....support.starting import popen
 from ..conftest import Start
 
 _PATIENCE = 30.0

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from queue import Empty, Queue
 
-from ..starting import popen
+from .starting import popen
 
 _PATIENCE = 30.0
 

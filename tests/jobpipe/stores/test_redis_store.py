@@ -10,7 +10,7 @@ from jobpipe.stores.redis import RedisStore
 from jobpipe.testing import ManualTime, StoreContract, StoreHarness
 from jobpipe.testing.model import StoreMachine
 
-from ..servers_redis import with_own_keys
+from ...support.servers_redis import with_own_keys
 
 
 class RedisHarness(StoreHarness):

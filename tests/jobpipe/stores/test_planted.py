@@ -18,8 +18,8 @@ import redis
 from jobpipe import Jobpipe, JobStatus
 from jobpipe.stores.redis.records import Record
 
-from ..servers_redis import with_own_keys
-from .conftest import finished, run, seen
+from ...support.servers_redis import with_own_keys
+from ..conftest import finished, run, seen
 
 Plant = Callable[[str, str, Any], None]
 """Sets a field of the job with this id, by its name, to a value."""

@@ -26,7 +26,7 @@ from jobpipe.testing.claiming_ahead import take_ahead, take_one_ahead
 from jobpipe.testing.scheduling import ENTRY
 from jobpipe.testing.tools import finish, look, put, take, take_one, together
 
-from ..servers_postgres import PostgresServer
+from ...support.servers_postgres import PostgresServer
 
 PATIENCE = 20.0
 

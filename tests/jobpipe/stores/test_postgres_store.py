@@ -12,7 +12,7 @@ from jobpipe.stores.postgres import PostgresStore
 from jobpipe.testing import ManualTime, StoreContract, StoreHarness
 from jobpipe.testing.model import StoreMachine
 
-from ..servers_postgres import postgres_schema
+from ...support.servers_postgres import postgres_schema
 
 
 class PostgresHarness(StoreHarness):

@@ -14,7 +14,7 @@ import pytest
 from jobpipe import BadInputError, Job, Jobpipe, JobStatus
 from jobpipe.jobtypes.jobtype import JobType
 
-from .conftest import finished, run
+from ..conftest import finished, run
 
 if TYPE_CHECKING:
     from nowhere import Missing  # type: ignore[import-not-found]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from .processes import Program, program
+from ...support.processes import Program, program
 
 PRELUDE = """
 import os, signal, sys, threading, time

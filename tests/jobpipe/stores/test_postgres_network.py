@@ -15,8 +15,8 @@ from jobpipe.model.gate import Limit
 from jobpipe.stores.postgres import PostgresStore
 from jobpipe.testing.tools import new_job, put
 
-from ..proxy import Proxy
-from ..servers_postgres import PostgresServer
+from ...support.proxy import Proxy
+from ...support.servers_postgres import PostgresServer
 
 LIMITS = [Limit(type="paced", interval=0.01), Limit(type="few", concurrency=1)]
 TYPES = ["echo", "few", "paced"]

@@ -19,9 +19,9 @@ from jobpipe.stores.base import News
 from jobpipe.stores.redis import RedisStore
 from jobpipe.testing.tools import finish, look, new_job, put, take_one, tally
 
-from ..servers_redis import RedisServer, redis_server, with_own_keys
-from .conftest import finished, run
-from .redis_tools import PATIENCE, one_round, opened, wait_for
+from ...support.redis_tools import PATIENCE, one_round, opened, wait_for
+from ...support.servers_redis import RedisServer, redis_server, with_own_keys
+from ..conftest import finished, run
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from jobpipe.process.listening import listen, url_of
 from jobpipe.settings import Settings, flag_of
 from jobpipe.stores import open_store
 
-from .processes import Program, program
+from ...support.processes import Program, program
 
 APP = """
 import os, time

@@ -16,7 +16,7 @@ from jobpipe.gateway.limits import rate_text
 from jobpipe.model.request import JobRequest
 from rate_envelope_queue import Rate, RateLimited
 
-from .conftest import Gate, finished, run, seen, until
+from ..conftest import Gate, finished, run, seen, until
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .jobpipe.processes import Program
+from .processes import Program
 from .starting import shell_command
 
 _SERVE = re.compile(r"^(?:\w+=\S* )*jobpipe serve\b[^|]*$")

@@ -27,7 +27,7 @@ from jobpipe.stores.base import News
 from jobpipe.stores.postgres import PostgresStore
 from jobpipe.testing import new_job
 
-from ..servers_postgres import postgres_schema
+from ...support.servers_postgres import postgres_schema
 
 
 @pytest.fixture

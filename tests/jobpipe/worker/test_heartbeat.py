@@ -20,7 +20,7 @@ from jobpipe.stores.memory import MemoryStore
 from jobpipe.stores.sqlite import SqliteStore
 from jobpipe.testing.tools import finish, take
 
-from .conftest import LIMIT, Gate, finished, run, seen, until
+from ..conftest import LIMIT, Gate, finished, run, seen, until
 
 LEASE = 0.3
 

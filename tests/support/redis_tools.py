@@ -13,7 +13,7 @@ from jobpipe.stores.base import Filter, LeaseState, Outcome, ScheduleEntry, Sett
 from jobpipe.stores.redis import RedisStore
 from jobpipe.testing.tools import BOOM, finish, look, new_job, page_ids, put, take
 
-from ..servers_redis import RedisServer
+from .servers_redis import RedisServer
 
 PATIENCE = 20.0
 

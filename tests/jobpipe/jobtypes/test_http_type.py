@@ -23,8 +23,8 @@ from jobpipe.jobtypes.http.job import HttpJob
 from jobpipe.jobtypes.http.network import Network, connect
 from jobpipe.jobtypes.http.patience import patience
 
-from .canary import Canary, Received, answer, redirect
-from .conftest import finished, run, until
+from ...support.canary import Canary, Received, answer, redirect
+from ..conftest import finished, run, until
 
 LIMIT = 65_536
 PUBLIC = "93.184.216.34"

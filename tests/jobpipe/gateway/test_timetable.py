@@ -34,7 +34,7 @@ from jobpipe.stores.sqlite import SqliteStore
 from jobpipe.testing import ManualTime
 from jobpipe.testing.tools import page_ids, together
 
-from .conftest import finished, run, seen
+from ..conftest import finished, run, seen
 
 HOUR, DAY = 3600.0, 86_400.0
 

@@ -30,8 +30,8 @@ from jobpipe.stores.redis.scripts import names
 from jobpipe.testing import ManualTime
 from jobpipe.testing.tools import BOOM, finish, look, new_job, page_ids, put, take, take_one, tally
 
-from ..servers_redis import RedisServer, redis_server, with_own_keys
-from .redis_tools import PATIENCE, one_round, opened, wait_for
+from ...support.redis_tools import PATIENCE, one_round, opened, wait_for
+from ...support.servers_redis import RedisServer, redis_server, with_own_keys
 
 BIG = "x" * 100_000
 
@@ -402,7 +402,7 @@ RIGHTS = "~{jobpipe}* resetchannels &{jobpipe}* +@read +@write +@pubsub +@connec
 
 
 def test_user_with_the_rights_that_the_docs_name_can_do_all(server: RedisServer) -> None:
-    assert RIGHTS in (Path(__file__).parents[2] / "docs" / "jobpipe" / "redis.md").read_text(encoding="utf-8")
+    assert RIGHTS in (Path(__file__).parents[3] / "docs" / "jobpipe" / "redis.md").read_text(encoding="utf-8")
     server.ask("ACL", "SETUSER", "jobs", "on", ">secret", *RIGHTS.split())
     with closing(RedisStore(server.url.replace("://", "://jobs:secret@"))) as store:
         store.migrate()

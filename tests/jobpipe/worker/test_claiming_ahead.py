@@ -11,7 +11,7 @@ from jobpipe import Job, Jobpipe, JobStatus, Progress, current_job
 from jobpipe.worker.runner import Runner
 from rate_envelope_queue import RateLimited
 
-from .conftest import Gate, finished, run, seen, until
+from ..conftest import Gate, finished, run, seen, until
 
 
 @pytest.fixture
