@@ -14,7 +14,7 @@ from ..errors import (
     StoreRefusedError,
 )
 from .interrupts import held
-from .render.lines import BadLineError, Line
+from .lines import BadLineError, Line
 from .target import RefusedError, Target
 
 if TYPE_CHECKING:

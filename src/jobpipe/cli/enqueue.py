@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import BadInputError, JobpipeError
-from .completion import complete_queue, complete_type
+from .completion.candidates import complete_queue, complete_type
 from .guard import fail, guarded
 from .jobs import Json
 from .options import seconds, whole_number, with_intake
@@ -17,7 +17,7 @@ from .payload import typed_payload
 if TYPE_CHECKING:
     from ..gateway.explain import Explanation
     from .bulk import Bulk
-    from .render.lines import Source
+    from .lines import Source
     from .render.progress import Bar
     from .target import Target
 
@@ -190,7 +190,7 @@ def _put_file(
 ) -> None:
     from ..model.text import counted
     from .bulk import Bulk
-    from .render.lines import open_source
+    from .lines import open_source
     from .render.progress import bar
     from .target import open_target
 
@@ -214,7 +214,7 @@ def _put_file(
 
 def _fill(bulk: Bulk, source: Source, shown: Bar) -> typer.Exit | None:
     """Put all of it in; what stops it comes back, told."""
-    from .render.lines import BadLineError
+    from .lines import BadLineError
 
     try:
         for chunk in source.chunks():

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .completion import complete_id, complete_queue, complete_status, complete_type
+from .completion.candidates import complete_id, complete_queue, complete_status, complete_type
 from .guard import guarded
 from .options import whole_number, with_target
 

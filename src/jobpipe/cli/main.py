@@ -55,7 +55,7 @@ def main() -> None:
         # Why: the help of an offer is broken at the width of the terminal, and fish takes every line for an offer.
         os.environ["COLUMNS"] = "10000"
     if asked == "complete_bash":
-        from .bash import complete  # Why here: only then it is needed
+        from .completion.bash import complete  # Why here: only then it is needed
 
         complete(run)
     else:

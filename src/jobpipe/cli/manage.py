@@ -11,7 +11,7 @@ import typer
 from ..errors import BadInputError, JobNotFoundError, WrongStatusError
 from ..model.text import counted
 from ..process.logs import escape
-from .completion import complete_id, complete_queue
+from .completion.candidates import complete_id, complete_queue
 from .guard import fail, guarded
 from .jobs import Json, Queue, Status, Type
 from .options import with_target

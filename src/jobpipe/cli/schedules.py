@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from ..errors import BadInputError
-from .completion import complete_queue, complete_schedule, complete_type
+from .completion.candidates import complete_queue, complete_schedule, complete_type
 from .guard import guarded
 from .jobs import Json
 from .options import seconds, with_target

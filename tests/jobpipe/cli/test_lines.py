@@ -7,8 +7,8 @@ import tracemalloc
 
 import pytest
 
-from jobpipe.cli.render import lines
-from jobpipe.cli.render.lines import BadLineError, Source, open_source
+from jobpipe.cli import lines
+from jobpipe.cli.lines import BadLineError, Source, open_source
 from jobpipe.errors import BadInputError, SettingsError
 
 

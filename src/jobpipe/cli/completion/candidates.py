@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from ..settings import Settings
+from ...settings import Settings
 
 if TYPE_CHECKING:
-    from ..stores.base import Store
+    from ...stores.base import Store
 
 _NEWEST = 50
 """Jobs whose ids are offered."""
@@ -21,14 +21,14 @@ _NEWEST = 50
 
 def complete_status(incomplete: str) -> list[str]:
     """The statuses of a job."""
-    from ..model.job import JobStatus
+    from ...model.job import JobStatus
 
     return _beginning(incomplete, map(str, JobStatus))
 
 
 def complete_queue(ctx: typer.Context, incomplete: str) -> list[str]:
     """The queues that have, or had, jobs, and those that are paused."""
-    from ..model.job import DEFAULT_QUEUE
+    from ...model.job import DEFAULT_QUEUE
 
     def look(store: Store) -> Iterable[str]:
         counts = store.counts()
@@ -51,7 +51,7 @@ def complete_id(ctx: typer.Context, incomplete: str) -> list[str]:
     """The ids of the newest jobs."""
 
     def look(store: Store) -> Iterable[str]:
-        from ..model.counts import Filter
+        from ...model.counts import Filter
 
         return [job.id for job in store.page(Filter(), _NEWEST).jobs]
 
@@ -73,7 +73,7 @@ def _seen(ctx: typer.Context, look: Callable[[Store], Iterable[str]]) -> list[st
     """What a look at the store finds."""
     from pathlib import Path
 
-    from ..stores import open_store
+    from ...stores import open_store
 
     if ctx.params.get("url"):
         return []  # Why: a service far away would hold up the shell

@@ -15,9 +15,9 @@ from typing import IO, Any, NamedTuple
 
 from msgspec import UNSET
 
-from ...errors import BadInputError, JobpipeError, SettingsError
-from ...model.json import MOST_PARTS, BadJsonError, parse
-from ...model.request import LARGEST_BATCH, JobRequest, read
+from ..errors import BadInputError, JobpipeError, SettingsError
+from ..model.json import MOST_PARTS, BadJsonError, parse
+from ..model.request import LARGEST_BATCH, JobRequest, read
 
 LONGEST_LINE = 16 * 1024 * 1024
 _MOST_BYTES = 8 * 1024 * 1024

@@ -1,0 +1,1 @@
+"""Completion in the shell: what bash runs, and the values it offers."""
