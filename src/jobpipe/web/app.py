@@ -16,6 +16,7 @@ from starlette.routing import Route
 from . import problems
 from .auth import Guard
 from .body import HELD, Bodies, HeldBody
+from .extensions import cut
 from .openapi import document
 from .operation import Operation
 from .pages import Pages
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 
 _MOST_DELAYED = 100
-"""Answers to wrong tokens at once."""
+"""Answers to wrong tokens that wait at the same time; the connections of more are cut."""
 
 
 class WebApp:
@@ -113,8 +114,8 @@ class WebApp:
                     self._guard.check(scope)
                     self.site.check_is_started()
             except problems.TooManyWrongTokensError as error:
-                await self._slow_down(error.delay)
-                await problems.answer(error, scope)(scope, receive, send)
+                if await self._slow_down(error.delay) or not await cut(scope, receive):
+                    await problems.answer(error, scope)(scope, receive, send)
                 return
             except problems.HttpError as error:
                 await problems.answer(error, scope)(scope, receive, send)
@@ -125,14 +126,16 @@ class WebApp:
                 return
         await self._starlette(scope, receive, send)
 
-    async def _slow_down(self, delay: float) -> None:
-        """Let a guesser wait; not all of a crowd, which would hold the connections of others."""
-        if self._delayed < _MOST_DELAYED:
-            self._delayed += 1
-            try:
-                await asyncio.sleep(delay)
-            finally:
-                self._delayed -= 1
+    async def _slow_down(self, delay: float) -> bool:
+        """Let a guesser wait; False for one of a crowd, which would hold the connections of others."""
+        if self._delayed >= _MOST_DELAYED:
+            return False
+        self._delayed += 1
+        try:
+            await asyncio.sleep(delay)
+        finally:
+            self._delayed -= 1
+        return True
 
     def end_streams(self) -> None:
         """Have calls that take long, such as event streams, end at once."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..errors import BadInputError, QueueFullError, StoppingError, TooManyScheduledError
 from ..model.admission import Bounds
 from .body import ClientGone
+from .extensions import until_gone
 from .problems import NotReadyError
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class Site:
         work = asyncio.ensure_future(result)
         others: list[asyncio.Future[Any]] = []
         try:
-            others += map(asyncio.ensure_future, (self.ending.wait(), _until_gone(request)))
+            others += map(asyncio.ensure_future, (self.ending.wait(), until_gone(request.receive)))
             waiting = asyncio.wait([work, *others], return_when=asyncio.FIRST_COMPLETED)
             is_stopped = await is_cancelled(waiting)
             if work.done():
@@ -122,8 +123,3 @@ async def is_cancelled(waiting: Awaitable[object]) -> bool:
             raise
         return True
     return False
-
-
-async def _until_gone(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from jobpipe.cli.completion.bash import whole
 from typer.testing import CliRunner
 
+from jobpipe.cli.completion.bash import whole
 from jobpipe.cli.main import app
 
 from ...support.starting import shell_command

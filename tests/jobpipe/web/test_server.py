@@ -17,6 +17,7 @@ from jobpipe.errors import StoreAwayError
 from jobpipe.stores.memory import MemoryStore
 from jobpipe.web import serve as serving_module
 from jobpipe.web.app import WebApp, make_app
+from jobpipe.web.auth import WrongTokens
 from jobpipe.web.sse import events
 
 from .conftest import Server, problem, serving, until
@@ -281,6 +282,29 @@ def test_the_stop_ends_streams_and_waits_and_keeps_reads_until_the_jobs_are_done
                 assert time.monotonic() - began_at < 15
 
     asyncio.run(main())
+
+
+def test_a_crowd_of_guessers_is_cut_off_and_learns_nothing(
+    apps: list[WebApp], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("jobpipe.web.app._MOST_DELAYED", 1)
+    monkeypatch.setattr(WrongTokens, "DELAY", 1_000.0)
+    monkeypatch.setattr(WrongTokens, "LONGEST_DELAY", 1_000.0)
+
+    async def scenario(server: Server, client: httpx.AsyncClient) -> None:
+        wrong, right = ({"Authorization": f"Bearer {token}"} for token in ("wrong", "right"))
+        for _ in range(20):
+            problem(await client.get("/jobs", headers=wrong), 401)
+        waiting = asyncio.create_task(client.get("/jobs", headers=wrong))
+        await until(lambda: apps[0]._delayed == 1)
+        with pytest.raises(httpx.TransportError):
+            await client.get("/jobs", headers=wrong)
+        assert (await client.get("/jobs", headers=right)).status_code == 200
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        assert "Traceback" not in caplog.text
+
+    run(scenario, token="right")
 
 
 def test_the_stop_does_not_wait_for_streams_that_nobody_reads(apps: list[WebApp]) -> None:

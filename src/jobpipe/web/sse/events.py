@@ -15,7 +15,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from ...errors import BadInputError
 from ...model.job import JobStatus
 from .. import problems
-from ..extensions import ABORT, WRITE
+from ..extensions import WRITE, cut, until_gone
 from ..operation import Operation, Stream, encode
 from ..query import EventsQuery, read_query
 from ..site import Site, is_cancelled
@@ -154,7 +154,7 @@ class Events:
                 await send({"type": "http.response.body"})
                 return
             client.writer = asyncio.create_task(self._write(client, send))
-            gone = asyncio.create_task(_until_gone(receive))
+            gone = asyncio.create_task(until_gone(receive))
             ending = asyncio.create_task(ends.wait())
             watched = [client.writer, gone, ending]
             try:
@@ -257,21 +257,13 @@ class Events:
             subscription.result()()
 
 
-async def _until_gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
 async def _end(scope: Scope, receive: Receive, send: Send, patience: float) -> None:
     """Say that it is over; cut the connection of one that does not listen."""
     try:
         async with asyncio.timeout(patience):
             await send({"type": "http.response.body"})
     except TimeoutError:
-        abort = scope.get("extensions", {}).get(ABORT)
-        if abort is not None:
-            abort()
-            await _until_gone(receive)
+        await cut(scope, receive)
 
 
 def _last_event_id(scope: Scope) -> int | None:
