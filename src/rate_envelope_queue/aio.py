@@ -15,16 +15,16 @@ from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast, overload
 
-from ._aio_worker import AsyncWork, TaskWorker, capture, working
 from ._checks import Seconds, duration, is_awaitable
-from ._driver import INSURANCE, Driver, inside
-from ._judge import Judgement
-from ._waiters import Ring, ring_all
 from .core.lifecycle import QueueState
 from .core.run import SUCCEEDED, Run
+from .drivers.aio_worker import AsyncWork, TaskWorker, capture, working
+from .drivers.driver import INSURANCE, Driver, inside
+from .drivers.futures import submitted
+from .drivers.judge import Judgement
+from .drivers.waiters import Ring, ring_all
 from .envelope import ASYNC, SPECIAL, Envelope, is_coroutine_function
 from .errors import BadFieldsError, QueueNotRunningError, QueueTerminatedError
-from .futures import submitted
 
 if TYPE_CHECKING:
     from collections import deque

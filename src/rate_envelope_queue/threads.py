@@ -17,16 +17,16 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from ._checks import Seconds, duration, refuse_awaitable
-from ._driver import INSURANCE, Driver, inside
-from ._judge import Judgement
-from ._waiters import Ring, ring_all
 from .clock import Bell
 from .core.lifecycle import QueueState
 from .core.pool import Worker
 from .core.run import SUCCEEDED, Run
+from .drivers.driver import INSURANCE, Driver, inside
+from .drivers.futures import LightFuture, ThreadWork, submitted
+from .drivers.judge import Judgement
+from .drivers.waiters import Ring, ring_all
 from .envelope import Envelope, is_coroutine_function
 from .errors import BadFieldsError
-from .futures import LightFuture, ThreadWork, submitted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

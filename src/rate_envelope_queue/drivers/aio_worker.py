@@ -8,16 +8,16 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from .core.pool import Worker
-from .errors import Cancelled, StopEnvelope, StopType
+from ..core.pool import Worker
+from ..errors import Cancelled, StopEnvelope, StopType
 from .futures import Work
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from .context import Context
-    from .core.run import Run
-    from .envelope import Envelope
+    from ..context import Context
+    from ..core.run import Run
+    from ..envelope import Envelope
 
 T = TypeVar("T")
 

@@ -10,21 +10,21 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from ._checks import duration
-from ._log import describe, log, log_outcome
-from .core.run import SUCCEEDED
-from .core.verdict import VERDICTS, Ending, Mode, Next, Verdict
-from .envelope import PLAIN, identity_of
-from .errors import RateLimited
+from .._checks import duration
+from ..core.run import SUCCEEDED
+from ..core.verdict import VERDICTS, Ending, Mode, Next, Verdict
+from ..envelope import PLAIN, identity_of
+from ..errors import RateLimited
+from ..limiters import ExponentialBackoff, MaxOf, TokenBucket, give_clock
+from ..schedule import Beat
 from .futures import abandon
-from .limiters import ExponentialBackoff, MaxOf, TokenBucket, give_clock
-from .schedule import Beat
+from .log import describe, log, log_outcome
 
 if TYPE_CHECKING:
-    from .clock import Clock
-    from .core.run import Outcome, Run
-    from .envelope import Envelope
-    from .limiters import Limiter
+    from ..clock import Clock
+    from ..core.run import Outcome, Run
+    from ..envelope import Envelope
+    from ..limiters import Limiter
 
 Judgement = tuple[Verdict, float | None, Beat]
 """What follows a run, when it runs again, and what its schedule remembers."""

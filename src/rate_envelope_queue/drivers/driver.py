@@ -16,28 +16,28 @@ from functools import partial
 from typing import Any, Generic, Literal
 from weakref import WeakMethod
 
-from ._checks import Seconds, duration
-from ._judge import Judge, Judgement
-from ._options import by_type, check_options, permits
-from ._waiters import Ring, Waiters, ring_all
-from .clock import Clock, SystemClock
-from .context import Context
-from .core.entry import Entry
-from .core.explain import explain
-from .core.lifecycle import Event, QueueState
-from .core.pool import Pool, W
-from .core.run import SUCCEEDED, Call, HookBudget, Outcome, Run, steps
-from .core.verdict import Mode
-from .core.workqueue import WorkQueue
-from .envelope import PLAIN, Envelope, Invoker, Stamp, check_stamps, identity_of, listeners
-from .errors import BadFieldsError, Cancelled, CapacityExceededError, QueueTerminatedError
-from .explanation import Explanation
+from .._checks import Seconds, duration
+from ..clock import Clock, SystemClock
+from ..context import Context
+from ..core.entry import Entry
+from ..core.explain import explain
+from ..core.lifecycle import Event, QueueState
+from ..core.pool import Pool, W
+from ..core.run import SUCCEEDED, Call, HookBudget, Outcome, Run, steps
+from ..core.verdict import Mode
+from ..core.workqueue import WorkQueue
+from ..envelope import PLAIN, Envelope, Invoker, Stamp, check_stamps, identity_of, listeners
+from ..errors import BadFieldsError, Cancelled, CapacityExceededError, QueueTerminatedError
+from ..explanation import Explanation
+from ..limiters import Limiter
+from ..metrics import Metrics
+from ..rates import Rate
+from ..stamps import compose
+from ..stats import Stats
 from .futures import abandon
-from .limiters import Limiter
-from .metrics import Metrics
-from .rates import Rate
-from .stamps import compose
-from .stats import Stats
+from .judge import Judge, Judgement
+from .options import by_type, check_options, permits
+from .waiters import Ring, Waiters, ring_all
 
 StopMode = Literal["drain", "stop"]
 OnPeriodicError = Literal["interval", "backoff"]

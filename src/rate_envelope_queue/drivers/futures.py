@@ -11,12 +11,12 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from .decision import Decision, drop
-from .envelope import ASYNC, Envelope, Handling
-from .errors import Cancelled, RateLimited
+from ..decision import Decision, drop
+from ..envelope import ASYNC, Envelope, Handling
+from ..errors import Cancelled, RateLimited
 
 if TYPE_CHECKING:
-    from .context import Context
+    from ..context import Context
 
 
 T = TypeVar("T")
