@@ -267,7 +267,7 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
                 worker.limit_at = inf
                 worker.break_off(worker.run)
             next_limit = min(next_limit, worker.limit_at)
-        self._follow_wall(now)
+        self._wall.check(now)
         self._core.promote(now)
         self._pool.is_waking = False  # the insurance: if a wake-up was lost, this is another
         self._wake()

@@ -429,7 +429,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
 
     def _see_to(self, now: float) -> float:
         """* Wake a worker for what has come due, and replace the stuck; returns when the next would be."""
-        self._follow_wall(now)
+        self._wall.check(now)
         self._core.promote(now)
         self._pool.is_waking = False  # the insurance: if a wake-up was lost, this is another
         self._pool.wake(now)

@@ -38,13 +38,13 @@ from .futures import abandon
 from .judge import Judge, Judgement
 from .options import by_type, check_options, permits
 from .waiters import Ring, Waiters, ring_all
+from .wall import WallWatch
 
 StopMode = Literal["drain", "stop"]
 OnPeriodicError = Literal["interval", "backoff"]
 
 DEFAULT_BUDGET = HookBudget()
 SYSTEM_CLOCK = SystemClock()
-_WALL_DRIFT = 1.0  # seconds between wall and monotonic clock that are no setting of either
 INSURANCE = 10.0
 """Seconds after which a queue looks for work by itself, so that a lost wake-up cannot strand any."""
 
@@ -100,13 +100,13 @@ class Driver(ABC, Generic[W]):
             rates=by_type("rates", rates, Rate.of),
             concurrency=by_type("concurrency", concurrency, permits),
         )
-        self._places = self._core._places
+        self._places = self._core.backlog.places
         self._pool: Pool[W] = Pool(self._core)
         self._starts = 0
         self._waiters = Waiters()
         if hasattr(clock, "attach"):
             clock.attach(self)
-        self._wall_offset = clock.wall().timestamp() - clock.now()
+        self._wall = WallWatch(self._core, clock)
         self._parent = parent
         self._on_cancel = _weakly(self._parent_cancelled)
         if parent is not None:
@@ -128,7 +128,7 @@ class Driver(ABC, Generic[W]):
     @property
     def occupied(self) -> int:
         """How many envelopes are in the queue: ready, running, delayed or sent before the start."""
-        return self._core.occupied
+        return self._core.backlog.occupied
 
     @property
     def blacklist(self) -> frozenset[str]:
@@ -143,10 +143,10 @@ class Driver(ABC, Generic[W]):
             core.promote(self._now())
             return Stats(
                 state=core.state,
-                ready=core.ready,
-                running=core.running,
-                delayed=core.delayed,
-                occupied=core.occupied,
+                ready=core.backlog.ready,
+                running=core.backlog.running,
+                delayed=core.backlog.delayed,
+                occupied=core.backlog.occupied,
                 capacity=core.capacity,
                 stuck=self._pool.stuck,
                 added=core.added,
@@ -165,21 +165,21 @@ class Driver(ABC, Generic[W]):
             measures = core.measures
             if measures is None:
                 raise RuntimeError(f"queue {self._name!r} was made with metrics=False and measures nothing")
-            ages = [now - run.began_at for run in core.runs()]
+            ages = [now - run.began_at for run in core.backlog.runs()]
             return Metrics(
                 adds=core.adds,
-                depth=core.ready,
+                depth=core.backlog.ready,
                 queue_duration=measures[0],
                 work_duration=measures[1],
                 unfinished_seconds=sum(ages),
                 longest_running_seconds=max(ages, default=0.0),
                 retries=core.retried,
                 capacity=core.capacity,
-                occupied=core.occupied,
+                occupied=core.backlog.occupied,
                 dropped=core.dropped,
                 stuck=self._pool.stuck,
                 panics=core.panicked,
-                throttled=core.throttled,
+                throttled=core.backlog.throttled,
             )
 
     def explain(self, envelope: Envelope[Any]) -> Explanation:
@@ -356,18 +356,6 @@ class Driver(ABC, Generic[W]):
             self._judge.forget(envelope)
         ring_all(rings)
 
-    def _follow_wall(self, now: float) -> None:
-        """* If the wall clock was set, give what waits for a time of day its new instant."""
-        if not self._core.follows_wall:
-            return
-        wall = self._clock.wall()
-        offset = wall.timestamp() - now
-        was_set = abs(offset - self._wall_offset) > _WALL_DRIFT
-        self._wall_offset = offset
-        for envelope in self._core.waiting_for_wall() if was_set else ():
-            if envelope.schedule is not None:
-                self._core.move(envelope, *envelope.schedule.next_due(now, wall, self._core.beat(envelope)))
-
     # Starting and ending
 
     def _try_start(self, _: Ring) -> bool:
@@ -405,7 +393,7 @@ class Driver(ABC, Generic[W]):
             starts = self._starts
             self._core.stop(event, drains=drains, keeps=keeps, now=self._now())
             self._wake()  # for what has just come due
-            runs = self._core.runs() if event is Event.PARENT_CANCELLED else []
+            runs = self._core.backlog.runs() if event is Event.PARENT_CANCELLED else []
             self._dismiss()
             rings = self._waiters.everybody()
         ring_all(rings)
@@ -417,7 +405,7 @@ class Driver(ABC, Generic[W]):
     def _begin_terminate(self) -> list[Envelope[Any]]:
         with self._lock:
             unrun = self._core.terminate()
-            runs = self._core.runs()
+            runs = self._core.backlog.runs()
             self._dismiss()
             rings = self._waiters.everybody()
         if self._parent is not None:
@@ -463,7 +451,7 @@ class Driver(ABC, Generic[W]):
 
     def _is_quiet(self, _: Ring | None = None) -> bool:
         """* Is nothing ready or running?"""
-        return self._core.ready == 0 and self._core.running == 0
+        return self._core.backlog.ready == 0 and self._core.backlog.running == 0
 
     # For a clock that is moved by hand
 
@@ -479,7 +467,7 @@ class Driver(ABC, Generic[W]):
     def _unfinished(self) -> set[object]:
         """The runs under way, and the queue itself while a worker is about to take something."""
         with self._lock:
-            unfinished = set[object](self._core.runs())
+            unfinished = set[object](self._core.backlog.runs())
             if self._core.can_take(self._now()) and any(worker.run is None for worker in self._pool.workers):
                 unfinished.add(self)
             return unfinished
