@@ -174,7 +174,7 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
         if not self._pool.workers:
             self._loop = asyncio.get_running_loop()
         bell = asyncio.Event()
-        sleeping = self._waiting_for(attempt, waiters, bell.set)
+        sleeping = self._waiters.until(attempt, waiters, bell.set)
         try:
             for _ in sleeping:
                 remaining = until - monotonic()
@@ -308,7 +308,7 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
             if pool.idle and not pool.is_waking:
                 self._wake()
             if waiters.there_are and (run is None or waiters.senders or waiters.watchers):
-                ring_all(self._changed())
+                ring_all(waiters.concerned())
             if run is None:
                 envelope = handling = None  # Why: who sleeps must not keep the last one alive
                 if stays and await self._sleep(me):
@@ -319,7 +319,7 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
             envelope = run.envelope
             handling = envelope._handling
             if has_stamps or (handling is not None and handling.is_staged):
-                judged = await self._drive(me, run, self._steps(run, self._innermost(envelope)))
+                judged = await self._drive(me, run, self._calls.of(run, self._innermost(envelope)))
                 continue
             # Why apart: a bare call needs no generator, and most envelopes are no more.
             try:
@@ -328,13 +328,13 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
                 else:
                     await self._in_thread(envelope._invoke, run, envelope)
             except BaseException as error:
-                judged = await self._drive(me, run, self._report(run, me.explain(error, run)))
+                judged = await self._drive(me, run, self._calls.after(run, me.explain(error, run)))
             else:
                 if run._cancelled is not None:
                     me.recover()
-                    judged = await self._drive(me, run, self._report(run, None))
+                    judged = await self._drive(me, run, self._calls.after(run, None))
                 elif handling is not None and handling.schedule is not None:
-                    judged = self._judged(run, SUCCEEDED)
+                    judged = self._judge.judge(run, SUCCEEDED)
 
     async def _sleep(self, me: TaskWorker) -> bool:
         """Until it is woken to work (True) or sent home."""
@@ -365,7 +365,7 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
                 run.answer = result
             except BaseException as error:
                 run.raised = error
-        return self._judged(run, run.outcome)
+        return self._judge.judge(run, run.outcome)
 
     def _innermost(self, envelope: Envelope[Any]) -> Invoker:
         """The call that the stamps surround: it returns an awaitable, also for a sync `invoke`."""

@@ -24,7 +24,7 @@ from .core.run import SUCCEEDED, Run
 from .drivers.driver import INSURANCE, Driver, inside
 from .drivers.futures import LightFuture, ThreadWork, submitted
 from .drivers.judge import Judgement
-from .drivers.waiters import Ring, ring_all
+from .drivers.waiters import Ring, Waiters, ring_all
 from .envelope import Envelope, is_coroutine_function
 from .errors import BadFieldsError
 
@@ -198,7 +198,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
         """Sleep until the attempt succeeds; False when the timeout is over before."""
         until = inf if timeout is None else monotonic() + timeout
         bell = Bell()
-        sleeping = self._waiting_for(attempt, waiters, bell.ring)
+        sleeping = self._waiters.until(attempt, waiters, bell.ring)
         try:
             for _ in sleeping:
                 remaining = until - monotonic()
@@ -271,7 +271,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
         """Is this a signal handler that interrupted a call of this queue, which may hold the lock?"""
         frame: FrameType | None = sys._getframe(1)
         while frame is not None:
-            if frame.f_code in _HOLDERS and frame.f_locals.get("self") is self:
+            if frame.f_code in _HOLDERS and frame.f_locals.get("self") in (self, self._waiters):
                 return True
             frame = frame.f_back
         return False
@@ -329,7 +329,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
                     stays = run is not None or (is_fresh and not me.is_dismissed) or self._rest(me)
                     if pool.idle and not pool.is_waking:
                         self._wake()
-                    rings = self._changed() if run is None or waiters.senders or waiters.watchers else ()
+                    rings = waiters.concerned() if run is None or waiters.senders or waiters.watchers else ()
             finally:
                 lock.release()
             if has_news:
@@ -348,7 +348,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
             envelope = run.envelope
             handling = envelope._handling
             if has_stamps or (handling is not None and handling.is_staged):
-                judged = self._drive(run, self._steps(run, envelope._invoke))
+                judged = self._drive(run, self._calls.of(run, envelope._invoke))
                 continue
             # Why apart: a bare call needs no generator, and most envelopes are no more.
             try:
@@ -356,12 +356,12 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
                 if answer is not None:
                     refuse_awaitable(answer)
             except BaseException as error:
-                judged = self._drive(run, self._report(run, error))
+                judged = self._drive(run, self._calls.after(run, error))
             else:
                 if run._cancelled is not None:
-                    judged = self._drive(run, self._report(run, None))
+                    judged = self._drive(run, self._calls.after(run, None))
                 elif handling is not None and handling.schedule is not None:
-                    # Why not `_judged`: it is a call more for each tick.
+                    # Why not always `judge`: it is a call more for each tick.
                     judged = None if leaves_ticks and handling.ticks is not None else judge(run, SUCCEEDED)
                     is_fresh = False  # the next tick comes by the alarm, not from a sender
         if self._terminates_at_end and self._core.state is QueueState.STOPPED:
@@ -402,7 +402,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
                 refuse_awaitable(run.answer)
             except BaseException as error:
                 run.raised = error
-        return self._judged(run, run.outcome)
+        return self._judge.judge(run, run.outcome)
 
     def _keep(self, me: _Keeper) -> None:
         """The keeper: wake a worker for what comes due, replace the stuck, and look again after a while."""
@@ -492,7 +492,7 @@ _HOLDERS = frozenset(
         Driver._let_go,
         Driver._begin_stop,
         Driver._begin_terminate,
-        Driver._waiting_for,
+        Waiters.until,
     )
 )
 

@@ -67,6 +67,11 @@ class Backlog:
         """How often an envelope had to wait aside for a gate."""
         return 0 if self.gates is None else self.gates.throttled
 
+    @property
+    def is_quiet(self) -> bool:
+        """Is nothing ready or running?"""
+        return len(self.places) == len(self.agenda)
+
     def runs(self) -> list[Run]:
         """What runs right now."""
         return [place for place in self.places.values() if isinstance(place, Run)]

@@ -52,11 +52,18 @@ class Judge:
         if limiter is not None and self.leaves_ticks:
             log(logging.WARNING, queue, "limiter= delays nothing unless on_periodic_error='backoff'")
 
-    def judge(self, run: Run, outcome: Outcome) -> Judgement:
-        """What follows a run, and when; logs how it ended. It never raises."""
+    def judge(self, run: Run, outcome: Outcome) -> Judgement | None:
+        """What follows a run, and when; None if it succeeded and the core itself knows what follows.
+
+        It logs how the run ended, and never raises.
+        """
+        envelope = run.envelope
+        handling = envelope._handling or PLAIN
+        schedule = handling.schedule
+        if outcome is SUCCEEDED and (schedule is None or (self.leaves_ticks and handling.ticks is not None)):
+            abandon(envelope)  # a stamp may have succeeded without the call
+            return None
         try:
-            envelope = run.envelope
-            schedule = (envelope._handling or PLAIN).schedule
             due = beat = None
             now = self._now()
             if outcome is SUCCEEDED:
