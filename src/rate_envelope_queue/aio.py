@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast, overload
 
 from ._checks import Seconds, duration, is_awaitable
 from .core.lifecycle import QueueState
+from .core.pool import INSURANCE
 from .core.run import SUCCEEDED, Run
 from .drivers.aio_worker import AsyncWork, TaskWorker, capture, working
-from .drivers.driver import INSURANCE, Driver, inside
+from .drivers.driver import Driver, inside
 from .drivers.futures import submitted
 from .drivers.judge import Judgement
 from .drivers.waiters import Ring, ring_all

@@ -271,7 +271,6 @@ class WorkQueue(Tally):
         if not self.is_dispatching:
             return None
         line = backlog.line if backlog.line.priorities else backlog.ordinary
-        gone = backlog.gone
         while line or gates is not None:
             if gates is None:
                 envelope = line.popleft()
@@ -280,8 +279,8 @@ class WorkQueue(Tally):
             else:
                 return None
             identity = envelope if envelope._key is None else envelope._key
-            if gone and identity in gone:
-                gone.remove(identity)
+            if backlog.gone and identity in backlog.gone:
+                backlog.gone.remove(identity)
                 continue
             if (waits := self._wait_batch) is not None:
                 waits.append(now - places[identity])  # type: ignore[operator]

@@ -44,8 +44,6 @@ OnPeriodicError = Literal["interval", "backoff"]
 
 DEFAULT_BUDGET = HookBudget()
 SYSTEM_CLOCK = SystemClock()
-INSURANCE = 10.0
-"""Seconds after which a queue looks for work by itself, so that a lost wake-up cannot strand any."""
 
 inside: ContextVar[object] = ContextVar("rate_envelope_queue.inside", default=None)
 """The queue whose envelope this code runs in."""
@@ -86,9 +84,6 @@ class Driver(ABC, Generic[W]):
         self._clock = clock
         self._now = clock.now
         self._replace_stuck = replace_stuck
-        self._prepare()
-        self._calls = Calls(self._stamps, hook_budget, clock.now)
-        self._judge = Judge(name, clock, Mode(on_periodic_error), limiter)
         self._terminates_at_end = False
         self._core = WorkQueue(
             capacity=capacity,
@@ -102,6 +97,9 @@ class Driver(ABC, Generic[W]):
         self._places = self._core.backlog.places
         self._sends = Entries(clock, self._places, self._on_send)
         self._pool: Pool[W] = Pool(self._core)
+        self._prepare()
+        self._calls = Calls(self._stamps, hook_budget, clock.now)
+        self._judge = Judge(name, clock, Mode(on_periodic_error), limiter)
         self._starts = 0
         self._waiters = Waiters(self._lock, self._core.backlog, self._pool)
         if hasattr(clock, "attach"):

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from ..core.entry import Entry
-from ..envelope import PLAIN, Envelope, identity_of
+from ..envelope import PLAIN, Envelope, identity_of, is_coroutine_function
 from ..errors import BadFieldsError
 
 if TYPE_CHECKING:
@@ -16,11 +16,29 @@ if TYPE_CHECKING:
     from ..envelope import Listener
 
 
+_CALLED = ("invoke", "before_hook", "after_hook", "success_hook", "failure_hook")
+
+
 def check_envelope(envelope: object) -> None:
     """BadFieldsError unless it is an Envelope."""
     if not isinstance(envelope, Envelope):
         hint = "; give them one by one, not as a list" if isinstance(envelope, list | tuple) else ""
         raise BadFieldsError(f"envelope must be an Envelope, got {envelope!r}{hint}")
+
+
+def check_sync(envelope: Envelope[Any]) -> None:
+    """BadFieldsError if it has a coroutine function, which nothing awaits in a thread."""
+    if envelope.is_async:
+        parts = {part: getattr(envelope, part) for part in _CALLED}
+        wrong = ", ".join(
+            f"{part}={call!r}"
+            for part, call in parts.items()
+            if call is not None and is_coroutine_function(part, call)
+        )
+        raise BadFieldsError(
+            f"invoke and hooks must be plain functions here, coroutine functions need "
+            f"AsyncRateEnvelopeQueue, got {envelope!r} with {wrong}"
+        )
 
 
 class Entries:
