@@ -17,7 +17,7 @@ import rate_envelope_queue
 
 NAME = "rate_envelope_queue"
 ROOT = Path(rate_envelope_queue.__file__).parent
-LONGEST = 535
+LONGEST = 400
 FULLEST = 18
 """Modules of one folder, besides its `__init__`."""
 

@@ -1,7 +1,7 @@
 """AsyncRateEnvelopeQueue: the queue on asyncio.
 
 The workers are tasks of one event loop, so the core needs no lock. There is one alarm for the nearest
-due time or deadline, and one timer as insurance against a lost wake-up. Sync `invoke`s run in threads.
+due time or deadline. Sync `invoke`s run in threads.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast, overload
 
 from ._checks import Seconds, duration, is_awaitable
 from .core.lifecycle import QueueState
-from .core.pool import INSURANCE
 from .core.run import SUCCEEDED, Run
 from .drivers.aio_worker import AsyncWork, TaskWorker, capture, working
 from .drivers.driver import Driver, inside
 from .drivers.futures import submitted
 from .drivers.judge import Judgement
+from .drivers.loop_alarm import LoopAlarm
 from .drivers.waiters import Ring, ring_all
 from .envelope import ASYNC, SPECIAL, Envelope, is_coroutine_function
 from .errors import BadFieldsError, QueueNotRunningError, QueueTerminatedError
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections import deque
     from collections.abc import Callable, Coroutine, Iterator
 
-    from .clock import Alarm, LoopClock
+    from .clock import LoopClock
     from .core.run import Call
     from .envelope import Invoker
 
@@ -51,9 +51,7 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
 
     def _prepare(self) -> None:
         self._lock = nullcontext()
-        self._alarm: Alarm | None = None
-        self._alarm_at = inf
-        self._insurance: asyncio.TimerHandle | None = None
+        self._alarm: LoopAlarm | None = None  # there is one while there are workers
         self._threads: ThreadPoolExecutor | None = None  # for sync invokes; made when the first one runs
         self._tasks: set[asyncio.Task[None]] = set()  # the workers of this start
         if not hasattr(self._clock, "call_at"):
@@ -193,12 +191,13 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
 
     def _hire(self) -> None:
         self._tasks = set()
+        self._alarm = LoopAlarm(cast("LoopClock", self._clock), self._loop, self._look)
         for _ in range(self._workers):
             self._hire_one()
-        self._insurance = self._loop.call_later(INSURANCE, self._look_again)
 
     def _hire_one(self) -> None:
-        worker = TaskWorker(self)
+        assert self._alarm is not None
+        worker = TaskWorker(self, self._alarm)
         self._pool.workers.append(worker)
         name = f"{self._name}-worker-{len(self._pool.workers)}"
         worker.task = self._loop.create_task(self._work(worker), name=name)
@@ -214,13 +213,10 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
 
     def _closed(self) -> None:
         if self._alarm is not None:
-            self._alarm.cancel()
-        if self._insurance is not None:
-            self._insurance.cancel()
+            self._alarm.close()
         if self._threads is not None:
             self._threads.shutdown()  # no wait: every call in it has returned
-        self._alarm = self._insurance = self._threads = None
-        self._alarm_at = inf
+        self._alarm = self._threads = None
 
     def _lose(self, worker: TaskWorker) -> None:
         """Somebody cancelled a worker's task, as a closing loop does: stop, and keep what waits."""
@@ -241,18 +237,8 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
     # Alarms
 
     def _set_alarm(self) -> None:
-        self._arm(self._core.next_due)
-
-    def _arm(self, when: float) -> None:
-        """See to it that the alarm rings by then."""
-        if when < self._alarm_at:
-            at = max(when, self._now() + self._clock.tick)
-            if at >= self._alarm_at:
-                return  # it rings soon enough, and must not be put off again and again
-            if self._alarm is not None:
-                self._alarm.cancel()
-            self._alarm_at = at
-            self._alarm = cast("LoopClock", self._clock).call_at(self._loop, self._alarm_at, self._look)
+        if self._alarm is not None:
+            self._alarm.set(self._core.next_due)
 
     def _next_alarm_at(self) -> float:
         return min([super()._next_alarm_at(), *(worker.limit_at for worker in self._pool.workers)])
@@ -260,8 +246,7 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
     def _look(self) -> None:
         """Wake a worker for what has come due, break off what overruns, and set the next alarm."""
         if self._alarm is not None:
-            self._alarm.cancel()
-        self._alarm, self._alarm_at = None, inf
+            self._alarm.clear()
         now, next_limit = self._now(), inf
         for worker in self._pool.workers:
             if worker.limit_at <= now:
@@ -272,11 +257,8 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
         self._core.promote(now)
         self._pool.is_waking = False  # the insurance: if a wake-up was lost, this is another
         self._wake()
-        self._arm(next_limit)
-
-    def _look_again(self) -> None:
-        self._insurance = self._loop.call_later(INSURANCE, self._look_again)
-        self._look()
+        if self._alarm is not None:
+            self._alarm.set(next_limit)
 
     # The workers
 
