@@ -232,7 +232,7 @@ class RateEnvelopeQueue(Driver[ThreadWorker], Executor):
         """A worker: settle, take and run, until there is nothing left to take and the queue stops."""
         inside.set(self)
         core, pool, lock, now_of = self._core, self._pool, self._lock, self._now
-        judge, leaves_ticks = self._judge.judge, self._judge.leaves_ticks
+        judge, forgets = self._judge.judge, self._judge.forgets
         rings: Sequence[Ring] = ()
         stays = True
         waiters, has_stamps = self._waiters, bool(self._stamps)
@@ -289,7 +289,7 @@ class RateEnvelopeQueue(Driver[ThreadWorker], Executor):
                     judged = self._drive(run, self._calls.after(run, None))
                 elif handling is not None and handling.schedule is not None:
                     # Why not always `judge`: it is a call more for each tick.
-                    judged = None if leaves_ticks and handling.ticks is not None else judge(run, SUCCEEDED)
+                    judged = judge(run, SUCCEEDED) if forgets or handling.ticks is None else None
                     is_fresh = False  # the next tick comes by the alarm, not from a sender
         if self._terminates_at_end and self._core.state is QueueState.STOPPED:
             self._begin_terminate()

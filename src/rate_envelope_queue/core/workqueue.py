@@ -246,20 +246,24 @@ class WorkQueue(Tally):
         places, gates = backlog.places, backlog.gates
         if finished is not None:
             envelope, beat = finished.envelope, finished.beat
-            ticks = (envelope._handling or PLAIN).ticks
+            handling = envelope._handling
+            if handling is None or handling.ticks is None:
+                due = kept = None
+            else:
+                due, kept = handling.ticks._tick(now, beat)
             if (
                 finished.again is not None
                 or finished.attempt > 1
-                or (beat is not None if ticks is None else self.is_stingy or finished.is_given_up)
-                or (ticks is not None and ticks.fixed_rate and beat.__class__ is not float)
+                or kept is not beat
+                or (due is not None and (self.is_stingy or finished.is_given_up))
             ):
-                self.finish(finished, now)
-            else:
+                self.settle(finished, _DONE if due is None else _TICKED, due, kept, now)
+            else:  # Why not `settle`: nothing changes but the place, and this takes a third of the time.
                 identity = envelope if envelope._key is None else envelope._key
-                if ticks is None:
+                if due is None:
                     del places[identity]
                 else:
-                    places[identity] = at = Due(ticks._tick_after(now, beat))  # type: ignore[arg-type]
+                    places[identity] = at = Due(due)
                     backlog.agenda.add(identity, envelope, at)
                 self.done += 1
                 if gates is not None:

@@ -37,19 +37,19 @@ _ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)  # for schedules that do not ask
 class Judge:
     """Decides for one queue."""
 
-    __slots__ = ("_clock", "_limiter", "_mode", "_now", "_queue", "_ticked", "leaves_ticks")
+    __slots__ = ("_clock", "_limiter", "_mode", "_now", "_queue", "_ticked", "forgets")
 
     def __init__(self, queue: str, clock: Clock, mode: Mode, limiter: Limiter | None) -> None:
         self._queue = queue
         self._clock = clock
         self._now = clock.now
         self._mode = mode
-        self.leaves_ticks = mode is Mode.INTERVAL
-        """Is there nothing to forget when a periodic one succeeds, so that the queue may follow its ticks unasked?"""
+        self.forgets = mode is Mode.BACKOFF
+        """Does the limiter have to be told of each success?"""
         self._ticked = VERDICTS[Ending.SUCCESS, mode, None]
         self._limiter = limiter or MaxOf(ExponentialBackoff(1, 30), TokenBucket(5, burst=10))
         give_clock(self._limiter, clock)
-        if limiter is not None and self.leaves_ticks:
+        if limiter is not None and mode is Mode.INTERVAL:
             log(logging.WARNING, queue, "limiter= delays nothing unless on_periodic_error='backoff'")
 
     def judge(self, run: Run, outcome: Outcome) -> Judgement | None:
@@ -57,13 +57,16 @@ class Judge:
 
         It logs how the run ended, and never raises.
         """
-        envelope = run.envelope
-        handling = envelope._handling or PLAIN
-        schedule = handling.schedule
-        if outcome is SUCCEEDED and (schedule is None or (self.leaves_ticks and handling.ticks is not None)):
-            abandon(envelope)  # a stamp may have succeeded without the call
-            return None
         try:
+            envelope = run.envelope
+            handling = envelope._handling or PLAIN
+            schedule = handling.schedule
+            if outcome is SUCCEEDED and schedule is None:
+                abandon(envelope)  # a stamp may have succeeded without the call
+                return None
+            if outcome is SUCCEEDED and handling.ticks is not None:
+                self.forget(envelope)
+                return None
             due = beat = None
             now = self._now()
             if outcome is SUCCEEDED:
@@ -97,7 +100,7 @@ class Judge:
 
     def forget(self, envelope: Envelope[Any]) -> None:
         """It succeeded, or is finished: its failures no longer count."""
-        if self._mode is Mode.BACKOFF:
+        if self.forgets:
             try:
                 self._limiter.forget(identity_of(envelope))
             except Exception as error:
