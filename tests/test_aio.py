@@ -463,8 +463,8 @@ def test_a_lost_wake_up_cannot_strand_work() -> None:
             queue._pool.is_waking = True  # as if a worker had been woken, and the ring had been lost
             await queue.send(Envelope(noop))
             assert await queue.join(0.01) is False
-            assert queue._insurance is not None
-            queue._look_again()
+            assert queue._alarm is not None
+            queue._alarm._look_again()
             assert await queue.join()
 
     run(main())
@@ -851,7 +851,7 @@ def test_workers_that_are_cancelled_before_they_began_leave_no_timer_behind() ->
         await asyncio.wait(tasks)
         await asyncio.sleep(0)
         assert queue.state is QueueState.STOPPED
-        assert queue._insurance is None
+        assert queue._alarm is None
 
     run(main())
 

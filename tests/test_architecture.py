@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections import Counter
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -16,7 +17,9 @@ import rate_envelope_queue
 
 NAME = "rate_envelope_queue"
 ROOT = Path(rate_envelope_queue.__file__).parent
-LONGEST = 535
+LONGEST = 400
+FULLEST = 18
+"""Modules of one folder, besides its `__init__`."""
 
 PURE = {
     *("__future__", "abc", "bisect", "collections", "dataclasses", "enum", "functools", "heapq"),
@@ -52,6 +55,7 @@ def module_name(path: Path) -> str:
 
 PATHS = {module_name(path): path for path in sorted(ROOT.rglob("*.py"))}
 CORE = [module for module in PATHS if module.startswith("core.")]
+DRIVERS = [module for module in PATHS if module.startswith("drivers.")]
 
 
 @cache
@@ -178,14 +182,21 @@ def test_the_core_stands_on_values_only(module: str) -> None:
 def test_what_the_core_stands_on_knows_neither_the_core_nor_the_queues(module: str) -> None:
     above = {name for name in own_imports(module) if name.startswith("core.")}
     assert not above
-    assert not own_imports(module) & {"_driver", *QUEUES, *OUTERMOST}
+    assert not own_imports(module) & {*DRIVERS, *QUEUES, *OUTERMOST}
 
 
 # The rest of the package
 
 
 def test_only_the_queues_know_what_they_share() -> None:
-    assert {module for module in importers_of("_driver") if not is_outermost(module)} <= QUEUES
+    assert {module for module in importers_of("drivers.driver") if not is_outermost(module)} <= QUEUES
+
+
+@pytest.mark.parametrize("module", DRIVERS)
+def test_only_the_queues_know_the_drivers_and_stamps_their_log(module: str) -> None:
+    inside = {name for name in importers_of(module) if is_outermost(name) or name.startswith("drivers.")}
+    allowed = QUEUES | {"stamps"} if module == "drivers.log" else QUEUES
+    assert importers_of(module) - inside <= allowed
 
 
 @pytest.mark.parametrize("queue", sorted(QUEUES))
@@ -268,6 +279,11 @@ def test_the_package_ships_its_types() -> None:
 def test_no_module_is_so_long_that_a_noun_is_missing(module: str) -> None:
     lines = PATHS[module].read_bytes().count(b"\n")
     assert lines <= LONGEST
+
+
+def test_no_folder_holds_so_many_modules_that_a_room_is_missing() -> None:
+    folders = Counter(path.parent for path in PATHS.values() if path.name != "__init__.py")
+    assert max(folders.values()) <= FULLEST
 
 
 @pytest.mark.parametrize("module", PATHS)

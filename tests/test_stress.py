@@ -138,7 +138,7 @@ def test_starts_stops_and_terminates_at_random_do_not_deadlock(seed: int) -> Non
 
 @pytest.mark.parametrize("seed", range(4))
 def test_whatever_comes_due_is_run_at_once_between_starts_and_stops(seed: int) -> None:
-    """At once: long before the keeper's insurance against a lost wake-up."""
+    """At once: long before the timer's insurance against a lost wake-up."""
     rng = random.Random(SEED + seed)
     queue = RateEnvelopeQueue("q", workers=rng.randint(1, 4), stop_mode=rng.choice(("drain", "stop")))
     queue.send(*(every(rng.choice((0.002, 0.004, 0.012)), _nothing) for _ in range(rng.randint(1, 3))))

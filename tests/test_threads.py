@@ -252,7 +252,7 @@ def test_without_replace_stuck_a_late_envelope_keeps_its_worker() -> None:
 
 
 class _HoldingClock(SystemClock):
-    """The system's clock, on which the keeper, or a worker that waits for a tick itself, oversleeps until let go."""
+    """The system's clock, on which the timer, or a worker that waits for a tick itself, oversleeps until let go."""
 
     def __init__(self, role: str | None = None) -> None:
         self.role = role
@@ -269,10 +269,10 @@ class _HoldingClock(SystemClock):
 
 
 def test_a_lost_wake_up_cannot_strand_work() -> None:
-    """The insurance: the keeper looks by itself, though nobody rang."""
+    """The insurance: the timer looks by itself, though nobody rang."""
     clock = _HoldingClock()
     with RateEnvelopeQueue("q", workers=1, clock=clock) as queue:
-        assert clock.waits.acquire(timeout=LIMIT)  # the keeper has looked, and sleeps
+        assert clock.waits.acquire(timeout=LIMIT)  # the timer has looked, and sleeps
         while not queue._pool.idle:
             threading.Event().wait(0.001)
         queue._pool.is_waking = True  # as if a worker had been woken, and the ring had been lost
@@ -299,7 +299,7 @@ def test_ticks_go_on_while_workers_that_waited_for_them_run_something_else() -> 
 
 
 def test_a_replaced_worker_that_ends_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rate_envelope_queue.threads._SOON", 3600)
+    monkeypatch.setattr("rate_envelope_queue.drivers.timer._SOON", 3600)
     begun, go_on, ran = threading.Semaphore(0), threading.Event(), threading.Event()
 
     def block(ctx: Context, envelope: Envelope[Any]) -> None:
@@ -318,7 +318,7 @@ def test_a_replaced_worker_that_ends_waits_for_nothing(monkeypatch: pytest.Monke
 def test_what_comes_due_before_that_which_a_worker_waits_for_is_not_late(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("rate_envelope_queue.threads._SOON", 3600)
+    monkeypatch.setattr("rate_envelope_queue.drivers.timer._SOON", 3600)
     ran = threading.Event()
     with RateEnvelopeQueue("q", workers=2, stop_mode="stop") as queue:
         queue.send(Envelope(lambda ctx, envelope: None), delay=600)
@@ -357,7 +357,7 @@ def test_a_worker_of_before_a_stop_that_oversleeps_keeps_no_alarm_of_the_next_st
 
 
 def test_a_worker_that_is_woken_as_it_wakes_by_itself_is_woken_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rate_envelope_queue.threads._SOON", LIMIT)
+    monkeypatch.setattr("rate_envelope_queue.drivers.timer._SOON", LIMIT)
     clock, ran = _HoldingClock("worker"), threading.Semaphore(0)
     soon = Envelope(lambda ctx, envelope: ran.release())
     queue = RateEnvelopeQueue("q", workers=1, clock=clock)
@@ -374,18 +374,18 @@ def test_a_worker_that_is_woken_as_it_wakes_by_itself_is_woken_once(monkeypatch:
     queue.terminate()
 
 
-def test_a_keeper_of_before_a_stop_that_oversleeps_keeps_no_alarm_of_the_next_start() -> None:
+def test_a_timer_of_before_a_stop_that_oversleeps_keeps_no_alarm_of_the_next_start() -> None:
     before_insurance = 5
-    clock, ran = _HoldingClock("keeper"), threading.Event()
+    clock, ran = _HoldingClock("timer"), threading.Event()
     queue = RateEnvelopeQueue("q", workers=1, clock=clock)
     queue.start()
-    (first,) = (thread for thread in threading.enumerate() if thread.name == "q-keeper")
+    (first,) = (thread for thread in threading.enumerate() if thread.name == "q-timer")
     assert clock.waits.acquire(timeout=LIMIT)  # else it would see the stop before it falls asleep
     assert queue.stop(LIMIT)
     assert clock.held.wait(LIMIT)
     clock.role, clock.waits = None, threading.Semaphore(0)
     queue.start()
-    assert clock.waits.acquire(timeout=LIMIT)  # the keeper of this start: the worker has nothing to wait for
+    assert clock.waits.acquire(timeout=LIMIT)  # the timer of this start: the worker has nothing to wait for
     clock.let_go.set()
     first.join(LIMIT)
     queue.send(Envelope(lambda ctx, envelope: ran.set()), delay=0.05)
@@ -422,11 +422,11 @@ def test_a_worker_that_is_sent_home_while_it_waits_for_a_tick_takes_no_alarm_wit
     queue.terminate()
 
 
-class _SlowKeeperClock(SystemClock):
-    """The system's clock, on which the keeper is held up between its look at the workers and its sleep."""
+class _SlowTimerClock(SystemClock):
+    """The system's clock, on which the timer is held up between its look at the workers and its sleep."""
 
     def __init__(self) -> None:
-        self.guard: threading.Lock | None = None  # which the keeper holds meanwhile
+        self.guard: threading.Lock | None = None  # which the timer holds meanwhile
         self.held, self.let_go = threading.Event(), threading.Event()
 
     @property
@@ -437,9 +437,9 @@ class _SlowKeeperClock(SystemClock):
         return 0.001
 
 
-def test_a_hook_that_begins_while_the_keeper_looks_is_replaced_in_time() -> None:
+def test_a_hook_that_begins_while_the_timer_looks_is_replaced_in_time() -> None:
     before_insurance = 5
-    clock, began, go = _SlowKeeperClock(), threading.Event(), threading.Event()
+    clock, began, go = _SlowTimerClock(), threading.Event(), threading.Event()
     reports, release = threading.Event(), threading.Event()
 
     def work(ctx: Context, envelope: Envelope[Any]) -> None:
@@ -457,7 +457,7 @@ def test_a_hook_that_begins_while_the_keeper_looks_is_replaced_in_time() -> None
     queue.send(Envelope(work, success_hook=report))
     assert began.wait(LIMIT)
     clock.guard = queue._lock
-    queue._keeper.bell.ring()
+    queue._timer.bell.ring()
     assert clock.held.wait(LIMIT)
     go.set()
     assert reports.wait(LIMIT)
@@ -511,9 +511,9 @@ def test_what_is_sent_again_while_it_is_stuck_is_run_by_a_drain() -> None:
     queue.terminate()
 
 
-def test_what_has_come_due_while_the_keeper_oversleeps_is_run_by_a_stop() -> None:
+def test_what_has_come_due_while_the_timer_oversleeps_is_run_by_a_stop() -> None:
     before_insurance = 5
-    clock, ran = _HoldingClock("keeper"), threading.Event()
+    clock, ran = _HoldingClock("timer"), threading.Event()
     queue = RateEnvelopeQueue("q", workers=2, clock=clock)
     queue.start()
     queue.send(Envelope(lambda ctx, envelope: ran.set()), delay=0.05)

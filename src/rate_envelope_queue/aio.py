@@ -1,7 +1,7 @@
 """AsyncRateEnvelopeQueue: the queue on asyncio.
 
 The workers are tasks of one event loop, so the core needs no lock. There is one alarm for the nearest
-due time or deadline, and one timer as insurance against a lost wake-up. Sync `invoke`s run in threads.
+due time or deadline. Sync `invoke`s run in threads.
 """
 
 from __future__ import annotations
@@ -15,22 +15,23 @@ from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast, overload
 
-from ._aio_worker import AsyncWork, TaskWorker, capture, working
 from ._checks import Seconds, duration, is_awaitable
-from ._driver import INSURANCE, Driver, inside
-from ._judge import Judgement
-from ._waiters import Ring, ring_all
 from .core.lifecycle import QueueState
 from .core.run import SUCCEEDED, Run
+from .drivers.aio_worker import AsyncWork, TaskWorker, capture, working
+from .drivers.driver import Driver, inside
+from .drivers.futures import submitted
+from .drivers.judge import Judgement
+from .drivers.loop_alarm import LoopAlarm
+from .drivers.waiters import Ring, ring_all
 from .envelope import ASYNC, SPECIAL, Envelope, is_coroutine_function
 from .errors import BadFieldsError, QueueNotRunningError, QueueTerminatedError
-from .futures import submitted
 
 if TYPE_CHECKING:
     from collections import deque
     from collections.abc import Callable, Coroutine, Iterator
 
-    from .clock import Alarm, LoopClock
+    from .clock import LoopClock
     from .core.run import Call
     from .envelope import Invoker
 
@@ -50,9 +51,7 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
 
     def _prepare(self) -> None:
         self._lock = nullcontext()
-        self._alarm: Alarm | None = None
-        self._alarm_at = inf
-        self._insurance: asyncio.TimerHandle | None = None
+        self._alarm: LoopAlarm | None = None  # there is one while there are workers
         self._threads: ThreadPoolExecutor | None = None  # for sync invokes; made when the first one runs
         self._tasks: set[asyncio.Task[None]] = set()  # the workers of this start
         if not hasattr(self._clock, "call_at"):
@@ -174,7 +173,7 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
         if not self._pool.workers:
             self._loop = asyncio.get_running_loop()
         bell = asyncio.Event()
-        sleeping = self._waiting_for(attempt, waiters, bell.set)
+        sleeping = self._waiters.until(attempt, waiters, bell.set)
         try:
             for _ in sleeping:
                 remaining = until - monotonic()
@@ -192,12 +191,13 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
 
     def _hire(self) -> None:
         self._tasks = set()
+        self._alarm = LoopAlarm(cast("LoopClock", self._clock), self._loop, self._look)
         for _ in range(self._workers):
             self._hire_one()
-        self._insurance = self._loop.call_later(INSURANCE, self._look_again)
 
     def _hire_one(self) -> None:
-        worker = TaskWorker(self)
+        assert self._alarm is not None
+        worker = TaskWorker(self, self._alarm)
         self._pool.workers.append(worker)
         name = f"{self._name}-worker-{len(self._pool.workers)}"
         worker.task = self._loop.create_task(self._work(worker), name=name)
@@ -213,13 +213,10 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
 
     def _closed(self) -> None:
         if self._alarm is not None:
-            self._alarm.cancel()
-        if self._insurance is not None:
-            self._insurance.cancel()
+            self._alarm.close()
         if self._threads is not None:
             self._threads.shutdown()  # no wait: every call in it has returned
-        self._alarm = self._insurance = self._threads = None
-        self._alarm_at = inf
+        self._alarm = self._threads = None
 
     def _lose(self, worker: TaskWorker) -> None:
         """Somebody cancelled a worker's task, as a closing loop does: stop, and keep what waits."""
@@ -240,18 +237,8 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
     # Alarms
 
     def _set_alarm(self) -> None:
-        self._arm(self._core.next_due)
-
-    def _arm(self, when: float) -> None:
-        """See to it that the alarm rings by then."""
-        if when < self._alarm_at:
-            at = max(when, self._now() + self._clock.tick)
-            if at >= self._alarm_at:
-                return  # it rings soon enough, and must not be put off again and again
-            if self._alarm is not None:
-                self._alarm.cancel()
-            self._alarm_at = at
-            self._alarm = cast("LoopClock", self._clock).call_at(self._loop, self._alarm_at, self._look)
+        if self._alarm is not None:
+            self._alarm.set(self._core.next_due)
 
     def _next_alarm_at(self) -> float:
         return min([super()._next_alarm_at(), *(worker.limit_at for worker in self._pool.workers)])
@@ -259,23 +246,19 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
     def _look(self) -> None:
         """Wake a worker for what has come due, break off what overruns, and set the next alarm."""
         if self._alarm is not None:
-            self._alarm.cancel()
-        self._alarm, self._alarm_at = None, inf
+            self._alarm.clear()
         now, next_limit = self._now(), inf
         for worker in self._pool.workers:
             if worker.limit_at <= now:
                 worker.limit_at = inf
                 worker.break_off(worker.run)
             next_limit = min(next_limit, worker.limit_at)
-        self._follow_wall(now)
+        self._wall.check(now)
         self._core.promote(now)
         self._pool.is_waking = False  # the insurance: if a wake-up was lost, this is another
         self._wake()
-        self._arm(next_limit)
-
-    def _look_again(self) -> None:
-        self._insurance = self._loop.call_later(INSURANCE, self._look_again)
-        self._look()
+        if self._alarm is not None:
+            self._alarm.set(next_limit)
 
     # The workers
 
@@ -308,7 +291,7 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
             if pool.idle and not pool.is_waking:
                 self._wake()
             if waiters.there_are and (run is None or waiters.senders or waiters.watchers):
-                ring_all(self._changed())
+                ring_all(waiters.concerned())
             if run is None:
                 envelope = handling = None  # Why: who sleeps must not keep the last one alive
                 if stays and await self._sleep(me):
@@ -319,7 +302,7 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
             envelope = run.envelope
             handling = envelope._handling
             if has_stamps or (handling is not None and handling.is_staged):
-                judged = await self._drive(me, run, self._steps(run, self._innermost(envelope)))
+                judged = await self._drive(me, run, self._calls.of(run, self._innermost(envelope)))
                 continue
             # Why apart: a bare call needs no generator, and most envelopes are no more.
             try:
@@ -328,13 +311,13 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
                 else:
                     await self._in_thread(envelope._invoke, run, envelope)
             except BaseException as error:
-                judged = await self._drive(me, run, self._report(run, me.explain(error, run)))
+                judged = await self._drive(me, run, self._calls.after(run, me.explain(error, run)))
             else:
                 if run._cancelled is not None:
                     me.recover()
-                    judged = await self._drive(me, run, self._report(run, None))
+                    judged = await self._drive(me, run, self._calls.after(run, None))
                 elif handling is not None and handling.schedule is not None:
-                    judged = self._judged(run, SUCCEEDED)
+                    judged = self._judge.judge(run, SUCCEEDED)
 
     async def _sleep(self, me: TaskWorker) -> bool:
         """Until it is woken to work (True) or sent home."""
@@ -365,7 +348,7 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
                 run.answer = result
             except BaseException as error:
                 run.raised = error
-        return self._judged(run, run.outcome)
+        return self._judge.judge(run, run.outcome)
 
     def _innermost(self, envelope: Envelope[Any]) -> Invoker:
         """The call that the stamps surround: it returns an awaitable, also for a sync `invoke`."""

@@ -105,19 +105,18 @@ class Every:
         return due, beat
 
     def _tick(self, now: float, beat: Beat) -> tuple[float, Beat]:
-        """`next_due` without jitter."""
-        start = beat if isinstance(beat, float) else now
-        return self._tick_after(now, start), start if self.fixed_rate else None
-
-    def _tick_after(self, now: float, start: float | None) -> float:
-        """The instant of `_tick`, by the shortest way, where the beat has begun if there is one."""
+        """`next_due` without jitter: the one rule, which the queue itself follows too."""
         seconds = self.seconds
-        if start is None or not self.fixed_rate:
-            return now + seconds
-        due = start + ((now - start) // seconds + 1.0) * seconds
-        if not start < now < due < inf:  # hardly ever
-            due = _first_beat(start, seconds, now)
-        return due
+        if not self.fixed_rate:
+            return now + seconds, None
+        start = beat if isinstance(beat, float) else now
+        passed = (now - start) // seconds if now > start else 0.0
+        due = start + (passed + 1.0) * seconds
+        if not now < due < inf:  # hardly ever: rounded down to now
+            due = start + (passed + 2.0) * seconds
+            if not now < due < inf:
+                due = nextafter(now, inf)  # Why: an interval finer than the clock can show.
+        return due, start
 
     def __repr__(self) -> str:
         seconds, jitter = (repr(number).removesuffix(".0") for number in (self.seconds, self.jitter))
@@ -266,16 +265,6 @@ def _change(before: datetime, after: datetime, zone: tzinfo) -> datetime:
         seconds, offset, key=lambda second: _offset(before + timedelta(seconds=second), zone)
     )
     return before + timedelta(seconds=passed)
-
-
-def _first_beat(start: float, seconds: float, now: float) -> float:
-    """The least start + k * seconds after now, for k = 1, 2, …"""
-    count = max((now - start) // seconds, 1.0)
-    for k in (count, count + 1, count + 2):
-        due = start + k * seconds
-        if now < due < inf:
-            return due
-    return nextafter(now, inf)  # Why: an interval finer than the clock can show.
 
 
 def _preview(schedule: Schedule, n: object, start: datetime | None) -> list[datetime]:

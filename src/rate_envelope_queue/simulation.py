@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ._checks import Seconds, duration
 from .core.entry import Entry
 from .core.lifecycle import Event
-from .core.verdict import VERDICTS, Ending, Mode
 from .envelope import Envelope
 from .errors import BadFieldsError, CapacityExceededError
 from .threads import RateEnvelopeQueue
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from .core.workqueue import WorkQueue
 
 _OPTIONS = ("workers", "capacity", "rate", "rates", "concurrency")
-_SUCCEEDED = VERDICTS[Ending.SUCCESS, Mode.ONCE, None]
 
 
 class Arrival(NamedTuple):
@@ -167,12 +165,12 @@ class _Replay:
             ended: Run | None = None  # the last that has; `take` settles it on the way
             while running and running[0][0] == now:
                 if ended is not None:
-                    core.settle(ended, _SUCCEEDED, None, None, now)
+                    core.finish(ended, now)
                 ended = heappop(running)[2]
                 idle += 1
             if arrives_at == now:
                 if ended is not None:
-                    core.settle(ended, _SUCCEEDED, None, None, now)
+                    core.finish(ended, now)
                     ended = None
                 while arrives_at == now:
                     waiting += self._admit(coming, now)

@@ -14,10 +14,10 @@ from collections.abc import Awaitable, Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from ._checks import Seconds, duration, is_awaitable
-from ._log import describe
-from ._log import logger as package_logger
 from .context import Context, HookContext
 from .core.run import HookBudget, Run
+from .drivers.log import describe
+from .drivers.log import logger as package_logger
 from .envelope import Envelope, Invoker, Stamp
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from math import inf
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 from weakref import WeakSet
 
-from ._aio_worker import working
 from ._checks import Seconds, duration
 from .clock import Bell
+from .drivers.aio_worker import working
 from .errors import BadFieldsError
 from .simulation import Arrival, Share, Simulation, Waits, simulate
 

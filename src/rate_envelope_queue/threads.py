@@ -1,13 +1,11 @@
 """RateEnvelopeQueue: the queue on threads.
 
-One lock guards the core. A worker settles what it finished and takes the next under one acquisition. A
-keeper thread has the alarm for what comes due (an idle worker for what comes due soon), replaces stuck workers and is
-the insurance against a lost wake-up. All are daemons: a program that ends without `stop()` does not wait for them.
+One lock guards the core. A worker settles what it finished and takes the next under one acquisition. A timer
+thread has the alarm for what comes due. All are daemons: a program that ends without `stop()` does not wait for them.
 """
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections import deque
 from concurrent.futures import Executor, Future
@@ -17,20 +15,22 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from ._checks import Seconds, duration, refuse_awaitable
-from ._driver import INSURANCE, Driver, inside
-from ._judge import Judgement
-from ._waiters import Ring, ring_all
 from .clock import Bell
 from .core.lifecycle import QueueState
-from .core.pool import Worker
 from .core.run import SUCCEEDED, Run
+from .drivers.convoy import step_aside
+from .drivers.driver import Driver, inside
+from .drivers.futures import LightFuture, ThreadWork, submitted
+from .drivers.judge import Judgement
+from .drivers.sending import check_sync
+from .drivers.signals import Requests, code_of, is_within
+from .drivers.timer import ThreadWorker, Timer
+from .drivers.waiters import Ring, Waiters, ring_all
 from .envelope import Envelope, is_coroutine_function
 from .errors import BadFieldsError
-from .futures import LightFuture, ThreadWork, submitted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from types import FrameType
 
     from .core.run import Call
 
@@ -38,57 +38,19 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _NO_DELAY = 0
-_SPINS = 1000
-_SOON = 0.01
-"""Seconds: for what comes due so soon, an idle worker waits itself."""
 _NEXT_TRY = 1.0
 """Seconds until a replacement is tried again that could not be hired."""
 
 
-class _Keeper:
-    """The alarm, from a start to its stop.
-
-    Why not the queue's: who slept through a stop must not change what the next start waits for.
-    """
-
-    __slots__ = ("alarm_at", "bell", "dozer_at")
-
-    def __init__(self) -> None:
-        self.bell = Bell()
-        self.alarm_at = inf  # when the keeper looks by itself
-        self.dozer_at = inf  # for which instant an idle worker waits itself
-
-
-class _Worker(Worker):
-    """A worker thread."""
-
-    __slots__ = ("bell", "dozes_until", "keeper")
-
-    def __init__(self, keeper: _Keeper) -> None:
-        super().__init__()
-        self.keeper = keeper
-        self.bell = Bell()
-        self.dozes_until = inf  # when it looks by itself, while it is idle
-
-    def ring(self) -> None:
-        self.awake()
-        self.bell.ring()
-
-    def awake(self) -> None:
-        """* It waits for no instant any more, so that somebody else has to."""
-        if self.dozes_until != inf:
-            self.dozes_until = self.keeper.dozer_at = inf
-
-
-class RateEnvelopeQueue(Driver[_Worker], Executor):
+class RateEnvelopeQueue(Driver[ThreadWorker], Executor):
     """A queue of envelopes with a fixed pool of worker threads. It is also an Executor."""
 
     def _prepare(self) -> None:
         if is_coroutine_function("advance", getattr(self._clock, "advance", len)):
             raise BadFieldsError(f"clock must be one for threads, such as ManualClock, got {self._clock!r}")
         self._lock: threading.Lock = threading.Lock()
-        self._keeper = _Keeper()  # a new one for each start
-        self._requests: deque[Callable[[], object]] = deque()  # what a signal handler could not do itself
+        self._timer = Timer(self._core, self._pool, self._lock, self._clock)  # a new one for each start
+        self._requests = Requests()  # what a signal handler could not do itself
 
     def start(self) -> None:
         """Start the workers; what was sent before runs first, in order. A running queue goes on as it is."""
@@ -113,13 +75,13 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
                 else:
                     wait = 0
                 if self._lock.locked():
-                    self._step_aside()
+                    step_aside(self._lock)
                 # Why `with`, which costs more: a KeyboardInterrupt between an acquire and its try would keep the lock.
                 with self._lock:
                     now = self._now()
                     if wait:
                         core.delay_one(envelope, now, now + wait)
-                        if now + wait < self._keeper.alarm_at:
+                        if now + wait < self._timer.alarm_at:
                             self._wake()
                     else:
                         core.add_one(envelope, now)
@@ -146,7 +108,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
     def terminate(self) -> list[Envelope[Any]]:
         """End the queue for good, without waiting for what runs; returns the envelopes that will never run."""
         if self._breaks_into_itself():
-            if not self._leave_to_the_keeper(self._begin_terminate):
+            if not self._leave_to_the_timer(self._begin_terminate):
                 threading.Thread(target=self._begin_terminate, name=f"{self._name}-terminate").start()
             return []
         return self._begin_terminate()
@@ -186,11 +148,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
 
     def _check_sendable(self, envelope: Envelope[Any]) -> None:
         super()._check_sendable(envelope)
-        if envelope.is_async:
-            raise BadFieldsError(
-                f"invoke and hooks must be plain functions here, coroutine functions need "
-                f"AsyncRateEnvelopeQueue, got {envelope!r} with {_async_part(envelope)}"
-            )
+        check_sync(envelope)
 
     # Waiting and waking
 
@@ -198,7 +156,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
         """Sleep until the attempt succeeds; False when the timeout is over before."""
         until = inf if timeout is None else monotonic() + timeout
         bell = Bell()
-        sleeping = self._waiting_for(attempt, waiters, bell.ring)
+        sleeping = self._waiters.until(attempt, waiters, bell.ring)
         try:
             for _ in sleeping:
                 remaining = until - monotonic()
@@ -209,58 +167,40 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
             sleeping.close()
         return True
 
-    def _step_aside(self) -> None:
-        """Let the holder of the lock run, rather than queue up behind it.
-
-        Why: a thread that is handed the lock while it waits for the interpreter makes all others block on
-        it, and such a convoy never dissolves.
-        """
-        for _ in range(_SPINS):
-            sleep(0)
-            if not self._lock.locked():
-                return
-
     def _set_alarm(self) -> None:
-        keeper = self._keeper
-        due = self._core.next_due
-        if self._pool.idle and due < keeper.alarm_at and due < keeper.dozer_at:
-            keeper.bell.ring()
+        self._timer.set_alarm()
 
-    def _rest(self, worker: _Worker) -> bool:
-        # Why: where ticks come one after the other, it would cost more to have the keeper wake a worker for each.
-        now, due, tick = self._now(), self._core.next_due, self._clock.tick
-        dozes = (
-            due < now + _SOON and self._keeper.dozer_at == inf and tick > 0 and not self._core.follows_wall
-        )
-        if dozes:
-            self._keeper.dozer_at = due
-            worker.dozes_until = max(due, now + tick)
+    def _rest(self, worker: ThreadWorker) -> bool:
+        if not self._core.follows_wall:
+            worker.set_alarm(self._now(), self._core.next_due, self._clock.tick)
         stays = super()._rest(worker)
         if not stays:
-            worker.awake()
+            worker.clear_alarm()
         return stays
 
     def _closed(self) -> None:
-        self._keeper.bell.ring()
+        self._timer.bell.ring()
 
     def _hire(self) -> None:
-        self._keeper = _Keeper()  # Why before the workers: one may lie down at once
+        self._timer.has_ended = True
+        # Why before the workers: one may lie down at once.
+        self._timer = Timer(self._core, self._pool, self._lock, self._clock)
         for _ in range(self._workers):
             self._hire_one()
-        self._start_thread("keeper", self._keep, self._keeper)
+        self._start_thread("timer", self._timer.run, self._see_to, self._requests.do_all)
 
     def _hire_one(self) -> None:
-        worker = _Worker(self._keeper)
+        worker = ThreadWorker(self._timer)
         self._start_thread(f"worker-{len(self._pool.workers) + 1}", self._work, worker)
         self._pool.workers.append(worker)  # it waits for the lock, which is held here
 
-    def _start_thread(self, role: str, target: Callable[..., None], argument: object) -> None:
-        threading.Thread(target=target, args=(argument,), name=f"{self._name}-{role}", daemon=True).start()
+    def _start_thread(self, role: str, target: Callable[..., None], *args: object) -> None:
+        threading.Thread(target=target, args=args, name=f"{self._name}-{role}", daemon=True).start()
 
     def _end(self, *, drains: bool, keeps: bool, waits: bool, timeout: float | None) -> bool:
         """Begin the stop and wait for its end, where that is wanted and possible."""
         if self._breaks_into_itself():
-            self._leave_to_the_keeper(partial(self._begin_stop, drains=drains, keeps=keeps))
+            self._leave_to_the_timer(partial(self._begin_stop, drains=drains, keeps=keeps))
             return False
         starts = self._begin_stop(drains=drains, keeps=keeps)
         if inside.get() is self:
@@ -269,43 +209,30 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
 
     def _breaks_into_itself(self) -> bool:
         """Is this a signal handler that interrupted a call of this queue, which may hold the lock?"""
-        frame: FrameType | None = sys._getframe(1)
-        while frame is not None:
-            if frame.f_code in _HOLDERS and frame.f_locals.get("self") is self:
-                return True
-            frame = frame.f_back
-        return False
+        return is_within(_HOLDERS, self, self._waiters)
 
-    def _leave_to_the_keeper(self, request: Callable[[], object]) -> bool:
-        """Have it done by the keeper, who may wait for the lock; False where there is none."""
+    def _leave_to_the_timer(self, request: Callable[[], object]) -> bool:
+        """Have it done by the timer, which may wait for the lock; False where there is none."""
         # Why not by a new thread: the signal may have interrupted the start of one, which holds a lock, too.
         if self._core.state not in (QueueState.RUNNING, QueueState.STOPPING):
             return False
-        self._requests.append(request)
-        self._keeper.bell.ring()
+        self._requests.add(request)
+        self._timer.bell.ring()
         return True
-
-    def _do_requests(self) -> None:
-        while True:
-            try:
-                request = self._requests.popleft()
-            except IndexError:
-                return  # Why not asked before: the keeper of before a stop may be about, too
-            request()
 
     def _parent_cancelled(self) -> None:
         if not self._breaks_into_itself():
             super()._parent_cancelled()
-        elif not self._leave_to_the_keeper(super()._parent_cancelled):
+        elif not self._leave_to_the_timer(super()._parent_cancelled):
             threading.Thread(target=super()._parent_cancelled, name=f"{self._name}-cancel").start()
 
     # The threads
 
-    def _work(self, me: _Worker) -> None:
+    def _work(self, me: ThreadWorker) -> None:
         """A worker: settle, take and run, until there is nothing left to take and the queue stops."""
         inside.set(self)
         core, pool, lock, now_of = self._core, self._pool, self._lock, self._now
-        judge, leaves_ticks = self._judge.judge, self._judge.leaves_ticks
+        judge, forgets = self._judge.judge, self._judge.forgets
         rings: Sequence[Ring] = ()
         stays = True
         waiters, has_stamps = self._waiters, bool(self._stamps)
@@ -315,7 +242,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
         is_fresh = True  # has it run something that was sent since it last found nothing?
         while True:
             while not lock.acquire(False):
-                self._step_aside()
+                step_aside(lock)
             try:
                 now = now_of()
                 if run is not None and (judged is not None or me.is_dismissed):
@@ -329,7 +256,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
                     stays = run is not None or (is_fresh and not me.is_dismissed) or self._rest(me)
                     if pool.idle and not pool.is_waking:
                         self._wake()
-                    rings = self._changed() if run is None or waiters.senders or waiters.watchers else ()
+                    rings = waiters.concerned() if run is None or waiters.senders or waiters.watchers else ()
             finally:
                 lock.release()
             if has_news:
@@ -348,7 +275,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
             envelope = run.envelope
             handling = envelope._handling
             if has_stamps or (handling is not None and handling.is_staged):
-                judged = self._drive(run, self._steps(run, envelope._invoke))
+                judged = self._drive(run, self._calls.of(run, envelope._invoke))
                 continue
             # Why apart: a bare call needs no generator, and most envelopes are no more.
             try:
@@ -356,37 +283,37 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
                 if answer is not None:
                     refuse_awaitable(answer)
             except BaseException as error:
-                judged = self._drive(run, self._report(run, error))
+                judged = self._drive(run, self._calls.after(run, error))
             else:
                 if run._cancelled is not None:
-                    judged = self._drive(run, self._report(run, None))
+                    judged = self._drive(run, self._calls.after(run, None))
                 elif handling is not None and handling.schedule is not None:
-                    # Why not `_judged`: it is a call more for each tick.
-                    judged = None if leaves_ticks and handling.ticks is not None else judge(run, SUCCEEDED)
+                    # Why not always `judge`: it is a call more for each tick.
+                    judged = judge(run, SUCCEEDED) if forgets or handling.ticks is None else None
                     is_fresh = False  # the next tick comes by the alarm, not from a sender
         if self._terminates_at_end and self._core.state is QueueState.STOPPED:
             self._begin_terminate()
 
-    def _sleep(self, me: _Worker) -> bool:
+    def _sleep(self, me: ThreadWorker) -> bool:
         """Until it is woken to work (True) or sent home."""
-        until = me.dozes_until
+        until = me.wakes_at
         if until == inf:
             me.bell.wait()
-        elif self._doze(me, until):
+        elif self._sleep_until(me, until):
             return True
         # Why without the lock: the worst that a race can do is wake one more.
         self._pool.is_waking = False
         return not me.is_dismissed
 
-    def _doze(self, me: _Worker, until: float) -> bool:
+    def _sleep_until(self, me: ThreadWorker, until: float) -> bool:
         """Sleep until the next tick (True), or until it is woken or sent home before."""
         rang = self._clock.wait(me.bell, until)
         if self._lock.locked():
-            self._step_aside()
+            step_aside(self._lock)
         with self._lock:
             if me in self._pool.idle:
                 self._pool.idle.remove(me)
-                me.awake()
+                me.clear_alarm()
                 return True
             if not rang:
                 me.bell.wait(0)  # it rang meanwhile, and must not do so for the next sleep
@@ -395,33 +322,14 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
     def _drive(self, run: Run, calls: Iterator[Call]) -> Judgement | None:
         """Make the calls of a run, and judge what came of it."""
         for function, args in calls:
-            if self._replace_stuck and args[0]._until < self._keeper.alarm_at:
-                self._keeper.bell.ring()
+            if self._replace_stuck and args[0]._until < self._timer.alarm_at:
+                self._timer.bell.ring()
             try:
                 run.answer = function(*args)
                 refuse_awaitable(run.answer)
             except BaseException as error:
                 run.raised = error
-        return self._judged(run, run.outcome)
-
-    def _keep(self, me: _Keeper) -> None:
-        """The keeper: wake a worker for what comes due, replace the stuck, and look again after a while."""
-        while True:
-            self._do_requests()
-            with self._lock:
-                if self._keeper is not me or not self._pool.workers:
-                    return
-                now = self._now()
-                me.alarm_at = inf  # Why before it looks: a hook begins without the lock, and has to ring if it was not seen
-                next_limit = self._see_to(now)
-                next_due = self._core.next_due
-                # Why: busy workers see for themselves what comes due, and so does one that dozes.
-                if not self._pool.idle or next_due >= me.dozer_at:
-                    next_due = inf
-                me.alarm_at = max(min(next_due, next_limit), now + self._clock.tick)
-            if self._clock.wait(me.bell, me.alarm_at, INSURANCE):
-                me.alarm_at = -inf
-                sleep(self._clock.tick)  # what rings or comes due meanwhile is seen to at one go
+        return self._judge.judge(run, run.outcome)
 
     def _look(self) -> None:
         with self._lock:
@@ -429,7 +337,7 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
 
     def _see_to(self, now: float) -> float:
         """* Wake a worker for what has come due, and replace the stuck; returns when the next would be."""
-        self._follow_wall(now)
+        self._wall.check(now)
         self._core.promote(now)
         self._pool.is_waking = False  # the insurance: if a wake-up was lost, this is another
         self._pool.wake(now)
@@ -437,15 +345,14 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
 
     def _next_alarm_at(self) -> float:
         with self._lock:
-            limits = [_limit_of(worker.run) for worker in self._pool.workers if not worker.is_stuck]
-        next_limit = min(limits, default=inf) if self._replace_stuck else inf
-        return min(super()._next_alarm_at(), next_limit)
+            limits = [worker.limit_at for worker in self._pool.workers] if self._replace_stuck else []
+        return min([super()._next_alarm_at(), *limits])
 
     def _replace_the_stuck(self, now: float) -> float:
         """* Hire for each worker that overruns; returns when the next one would."""
         next_limit = inf
         for worker in list(self._pool.workers):
-            limit = inf if worker.is_stuck else _limit_of(worker.run)
+            limit = worker.limit_at
             if limit > now:
                 next_limit = min(next_limit, limit)
                 continue
@@ -457,43 +364,21 @@ class RateEnvelopeQueue(Driver[_Worker], Executor):
         return next_limit
 
 
-def _async_part(envelope: Envelope[Any]) -> str:
-    """Which part of the envelope is a coroutine function."""
-    parts = ("invoke", "before_hook", "after_hook", "success_hook", "failure_hook")
-    named = {part: getattr(envelope, part) for part in parts}
-    return ", ".join(
-        f"{part}={call!r}"
-        for part, call in named.items()
-        if call is not None and is_coroutine_function(part, call)
-    )
-
-
-def _limit_of(run: Run | None) -> float:
-    """When a run is overdue: by its deadline, or by the budget of the hook that reports it."""
-    if run is None:
-        return inf
-    report = run.report  # Why once: its worker may take it away meanwhile
-    return run._until if report is None else report._until
-
-
 # The calls that may hold the lock when a signal breaks into the main thread.
-_HOLDERS = frozenset(
-    getattr(method, "fget", method).__code__
-    for method in (
-        RateEnvelopeQueue.send,
-        Driver.blacklist,
-        Driver.stats,
-        Driver.metrics,
-        Driver.explain,
-        Driver.cancel,
-        Driver.pause,
-        Driver.resume,
-        Driver.allow,
-        Driver._let_go,
-        Driver._begin_stop,
-        Driver._begin_terminate,
-        Driver._waiting_for,
-    )
+_HOLDERS = code_of(
+    RateEnvelopeQueue.send,
+    Driver.blacklist,
+    Driver.stats,
+    Driver.metrics,
+    Driver.explain,
+    Driver.cancel,
+    Driver.pause,
+    Driver.resume,
+    Driver.allow,
+    Driver._let_go,
+    Driver._begin_stop,
+    Driver._begin_terminate,
+    Waiters.until,
 )
 
 

@@ -239,7 +239,7 @@ def test_blocking_senders_get_in_one_after_the_other_and_never_exceed_the_capaci
     queue = driver.queue(capacity=2, workers=2)
 
     def work(ctx: Any, envelope: Any) -> None:
-        if queue._core.occupied > 2:  # type: ignore[attr-defined]
+        if queue._core.backlog.occupied > 2:  # type: ignore[attr-defined]
             over.append(1)
 
     def produce() -> None:

@@ -121,7 +121,7 @@ class Bench:
     def places(self) -> tuple[int, int, int, int]:
         """Ready, running, delayed, occupied."""
         queue = self.queue
-        return queue.ready, queue.running, queue.delayed, queue.occupied
+        return queue.backlog.ready, queue.backlog.running, queue.backlog.delayed, queue.backlog.occupied
 
     @property
     def counters(self) -> dict[str, int]:

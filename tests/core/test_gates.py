@@ -235,7 +235,7 @@ def test_a_throttled_envelope_counts_as_ready() -> None:
     bench.take_all()
     assert bench.places == (2, 1, 0, 3)
     assert bench.has_work()
-    assert bench.queue.throttled > 0
+    assert bench.queue.backlog.throttled > 0
 
 
 def test_sent_again_while_it_waits_aside_it_runs_once() -> None:
@@ -289,7 +289,7 @@ def test_what_waits_aside_at_a_stop_is_drained_or_kept_in_order(drains: bool) ->
     assert bench.has_work() == drains, "a drain waits for those who wait aside"
     bench.settle(runs[0])
     assert bench.drain() == ([1, 2, 3] if drains else [])
-    assert bench.queue.occupied == (0 if drains else 3)
+    assert bench.queue.backlog.occupied == (0 if drains else 3)
     bench.restart()
     assert bench.drain() == ([] if drains else [1, 2, 3])
 

@@ -158,8 +158,8 @@ class WorkQueueMachine(RuleBasedStateMachine):
         """As `stats` does, which tells what has come due from what has not."""
         self.queue.promote(self.now)
         self.model.come_due(self.now)
-        assert self.queue.ready == len(self.model.ready)
-        assert self.queue.delayed == len(self.model.delayed)
+        assert self.queue.backlog.ready == len(self.model.ready)
+        assert self.queue.backlog.delayed == len(self.model.delayed)
         assert self.queue.has_work == (self.model.is_dispatching() and bool(self.model.ready))
 
     def take(self, times: int = 1) -> None:
@@ -288,8 +288,8 @@ class WorkQueueMachine(RuleBasedStateMachine):
         while self.pairs:
             self.settle(0, Came(Ending.ERROR, Choice.RETRY_NOW))
         self.compare_places()
-        assert self.queue.occupied == 0
-        assert not self.queue._memories
+        assert self.queue.backlog.occupied == 0
+        assert not self.queue.memories
 
     # What always holds
 
@@ -297,34 +297,34 @@ class WorkQueueMachine(RuleBasedStateMachine):
     def compare_places(self) -> None:
         queue, model = self.queue, self.model
         assert queue.state is QueueState(model.state)
-        assert queue.occupied == len(model.names())
-        assert queue.running == len(model.running)
-        assert queue.ready + queue.delayed == len(model.ready) + len(model.delayed)
+        assert queue.backlog.occupied == len(model.names())
+        assert queue.backlog.running == len(model.running)
+        assert queue.backlog.ready + queue.backlog.delayed == len(model.ready) + len(model.delayed)
         assert queue.blacklist == model.blacklist
         assert {name: getattr(queue, name) for name in COUNTERS} == model.counts
 
     @invariant()
     def the_places_add_up_and_stay_within_the_capacity(self) -> None:
         queue = self.queue
-        assert queue.occupied == queue.ready + queue.running + queue.delayed
-        assert not queue.capacity or queue.occupied <= queue.capacity
+        assert queue.backlog.occupied == queue.backlog.ready + queue.backlog.running + queue.backlog.delayed
+        assert not queue.capacity or queue.backlog.occupied <= queue.capacity
 
     @invariant()
     def nothing_is_in_two_places(self) -> None:
         queue = self.queue
-        runs = queue.runs()
+        runs = queue.backlog.runs()
         assert {id(run) for run in runs} == {id(run) for run, _ in self.pairs}
-        places = [*queue.ready_envelopes(), *queue._agenda, *(run.envelope for run in runs)]
+        places = [*queue.backlog.ready_envelopes(), *queue.backlog.agenda, *(run.envelope for run in runs)]
         names = [name_of(envelope) for envelope in places]
         assert len(names) == len(set(names))
-        assert set(names) == queue._places.keys()
+        assert set(names) == queue.backlog.places.keys()
 
     @invariant()
     def nothing_is_remembered_of_strangers(self) -> None:
         queue, model = self.queue, self.model
-        assert queue._memories.keys() <= queue._places.keys()
+        assert queue.memories.keys() <= queue.backlog.places.keys()
         for envelope in self.envelopes:
-            if name_of(envelope) in queue._places:
+            if name_of(envelope) in queue.backlog.places:
                 assert queue.beat(envelope) == model.beats[name_of(envelope)]
 
 

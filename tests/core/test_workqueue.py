@@ -289,7 +289,7 @@ def test_a_cancelled_one_that_is_sent_again_is_in_the_queue_once_and_can_be_canc
     else:
         bench.send_shortly(a)
     assert bench.places == (2, 0, 0, 2)
-    assert bench.queue.ready_envelopes() == [b, a]
+    assert bench.queue.backlog.ready_envelopes() == [b, a]
     bench.queue.cancel(a)
     assert bench.places == (1, 0, 0, 1)
     assert bench.drain() == ["b"]
@@ -302,7 +302,7 @@ def test_cancelling_many_in_a_long_line_keeps_the_rest_in_order(bench: Bench) ->
         if number % 10:
             bench.queue.cancel(envelope)
     assert bench.places == (100, 0, 0, 100)
-    assert len(bench.queue._line) <= 2 * 100 + 64, "what was cancelled does not fill the line"
+    assert len(bench.queue.backlog.line) <= 2 * 100 + 64, "what was cancelled does not fill the line"
     assert bench.drain() == list(range(0, 1000, 10))
 
 
@@ -426,4 +426,4 @@ def test_a_run_begins_as_a_first_attempt_that_nobody_has_cancelled(bench: Bench)
     bench.send(env("a"))
     run = bench.take()
     assert (run.attempt, run.done, run.again, run.is_given_up) == (1, False, None, False)
-    assert bench.queue.runs() == [run]
+    assert bench.queue.backlog.runs() == [run]

@@ -163,8 +163,8 @@ def test_nothing_is_remembered_of_what_has_left(bench: Bench, leaves: str) -> No
             bench.queue.take(bench.now, run)
         else:
             bench.settle(run, DONE if leaves == "done" else DROP)
-    assert bench.queue.occupied == 0
-    assert not bench.queue._memories
+    assert bench.queue.backlog.occupied == 0
+    assert not bench.queue.memories
 
 
 def test_adds_counts_each_time_an_envelope_becomes_ready(bench: Bench) -> None:

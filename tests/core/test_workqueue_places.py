@@ -39,7 +39,7 @@ def test_a_send_that_does_not_fit_admits_none_and_says_how_much_it_needed() -> N
 
 def test_zero_is_no_limit(bench: Bench) -> None:
     bench.send(*(env(number) for number in range(5000)))
-    assert bench.queue.occupied == 5000
+    assert bench.queue.backlog.occupied == 5000
 
 
 def test_needed_counts_only_new_places() -> None:
@@ -50,7 +50,7 @@ def test_needed_counts_only_new_places() -> None:
         bench.send(a, b, b, c)
     assert caught.value.needed == 2
     bench.send(a, b, b)
-    assert bench.queue.occupied == 2
+    assert bench.queue.backlog.occupied == 2
 
 
 @pytest.mark.parametrize("place", ["ready", "running", "delayed", "retried"])
@@ -62,10 +62,10 @@ def test_wherever_an_envelope_is_it_occupies_one_place_and_sending_it_again_cost
         bench.take()
     elif place == "retried":
         bench.run_one(RETRY_AFTER, 5)
-    assert bench.queue.occupied == 1
+    assert bench.queue.backlog.occupied == 1
     bench.send(a)
     bench.send(a, delay=9)
-    assert bench.queue.occupied == 1
+    assert bench.queue.backlog.occupied == 1
     with pytest.raises(CapacityExceededError):
         bench.send(env("b"))
     with pytest.raises(CapacityExceededError):
@@ -81,7 +81,7 @@ def test_a_reschedule_never_fails_for_capacity(verdict: Verdict, after: float) -
     bench = Bench(capacity=2)
     bench.send(env("a"), env("b"))
     bench.run_one(verdict, after)
-    assert bench.queue.occupied == 2
+    assert bench.queue.backlog.occupied == 2
     with pytest.raises(CapacityExceededError):
         bench.send(env("c"))
     bench.now += after
@@ -115,7 +115,7 @@ def test_cancelling_gives_the_place_back() -> None:
 def test_while_one_waits_the_first_object_stays(bench: Bench) -> None:
     bench.send(env("first", key="k"))
     bench.send(env("second", key="k"))
-    assert bench.queue.occupied == 1
+    assert bench.queue.backlog.occupied == 1
     assert bench.drain() == ["first"]
 
 

@@ -218,7 +218,7 @@ def test_a_cancelled_parent_stops_without_draining_and_keeps() -> None:
     bench = filled()
     run = bench.take()
     bench.queue.stop(Event.PARENT_CANCELLED, drains=False, keeps=True, now=bench.now)
-    assert bench.queue.runs() == [run]
+    assert bench.queue.backlog.runs() == [run]
     assert bench.queue.take(bench.now) is None
     bench.settle(run, DROP)
     assert bench.places == (1, 0, 1, 2)
@@ -330,7 +330,7 @@ def test_what_ends_after_terminate_does_not_come_back(
     bench.send(env("a"))
     run = bench.take()
     bench.queue.terminate()
-    assert bench.queue.runs() == [run]
+    assert bench.queue.backlog.runs() == [run]
     bench.settle(run, verdict, after)
     assert bench.places == (0, 0, 0, 0)
     assert bench.queue.retried == 0

@@ -15,8 +15,8 @@ from functools import partial
 from math import inf
 from typing import Any, TypeVar, TypeVarTuple
 
-from rate_envelope_queue._aio_worker import capture
 from rate_envelope_queue.clock import Alarm, Bell
+from rate_envelope_queue.drivers.aio_worker import capture
 
 from .world import World
 

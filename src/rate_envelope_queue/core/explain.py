@@ -39,7 +39,7 @@ class Answer(NamedTuple):
 
 def explain(queue: WorkQueue, envelope: Envelope[Any], now: float) -> Answer:
     """Why this envelope, or what has its key, is not running."""
-    place = queue.place_of(envelope)
+    place = queue.backlog.places.get(identity_of(envelope))
     if place is None:
         return Answer(Reason.NOT_IN_QUEUE)
     if isinstance(place, Run):
@@ -50,12 +50,12 @@ def explain(queue: WorkQueue, envelope: Envelope[Any], now: float) -> Answer:
         return Answer(Reason.NOT_STARTED)
     if queue.is_paused:
         return Answer(Reason.PAUSED)
-    gates = queue.gates_of(envelope)
+    gates = queue.backlog.gates_of(envelope)
     if any(gate.is_taken for gate in gates):
-        holders = (run.envelope for run in queue.runs() if run.envelope.type == envelope.type)
+        holders = (run.envelope for run in queue.backlog.runs() if run.envelope.type == envelope.type)
         return Answer(Reason.CONCURRENCY, held_by=tuple(holders))
     paced_until = max((gate.paced_until for gate in gates), default=now)
     if paced_until > now:
         return Answer(Reason.THROTTLED, until=paced_until)
-    line = [identity_of(ready) for ready in queue.ready_envelopes()]
+    line = [identity_of(ready) for ready in queue.backlog.ready_envelopes()]
     return Answer(Reason.POSITION, position=line.index(identity_of(envelope)) + 1)

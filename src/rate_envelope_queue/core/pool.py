@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from .run import Run
     from .workqueue import WorkQueue
 
+INSURANCE = 10.0
+"""Seconds after which a queue looks for work by itself, so that a lost wake-up cannot strand any."""
+
 
 class Worker(ABC):
     """One worker: what it runs, and whether it may take more."""

@@ -9,7 +9,6 @@ class Tally:
     """Counters since the queue was made, and two histograms unless it is told not to measure."""
 
     __slots__ = (
-        "_readied",
         "_slowly_added",
         "_wait_batch",
         "_waits",
@@ -25,16 +24,11 @@ class Tally:
 
     def __init__(self, *, measures: bool) -> None:
         self.added = self.done = self.failed = self.retried = self.dropped = self.panicked = 0
-        self._slowly_added = self._readied = 0  # for `adds`, so that the shortest way counts one thing only
+        self._slowly_added = 0  # of these, not by the shortest way, which counts one thing only
         self._waits = Histogram() if measures else None
         self._works = Histogram() if measures else None
         self._wait_batch = self._waits.batch if self._waits is not None else None
         self._work_batch = self._works.batch if self._works is not None else None
-
-    @property
-    def adds(self) -> int:
-        """How often an envelope became ready: sent, by a tick or for a retry."""
-        return self.added - self._slowly_added + self._readied
 
     @property
     def measures(self) -> tuple[HistogramSnapshot, HistogramSnapshot] | None:

@@ -1,27 +1,24 @@
-"""WorkQueue: who is in the queue, and where. Capacity, deduplication, delay, lifecycle and the counters.
+"""WorkQueue: what is sent, taken and settled. Capacity, deduplication, delay, lifecycle and the counters.
 
-The whole state is three collections. `_places` has one entry for each envelope in the queue and says
-where it is: a number, ready since then; a Due, delayed until then; a Run, running. `_line` orders the
-ready ones, `_agenda` the delayed ones. What is occupied, ready, delayed and running is derived from
-them, so that no count can leak.
+Who is in the queue, and where, is in the three collections of its Backlog. What is occupied, ready, delayed
+and running is derived from them, so that no count can leak.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Iterable
 from math import inf
 from typing import TYPE_CHECKING, Any
 
 from ..envelope import PLAIN, Envelope, identity_of
 from ..errors import CapacityExceededError, EnvelopeBlacklistedError
 from ..metrics import BATCH
-from .agenda import Agenda, Due
+from .agenda import Due
+from .backlog import Backlog
 from .entry import Entry
-from .gates import Gate, Gates
 from .lifecycle import REFUSES, TRANSITIONS, Event, QueueState
-from .line import Line
 from .memory import Memories
-from .run import Again, Run
+from .run import Run
 from .tally import Tally
 from .verdict import VERDICTS, Ending, Mode, Verdict
 
@@ -29,26 +26,16 @@ if TYPE_CHECKING:
     from ..clock import Clock
     from ..schedule import Beat
 
-_FEW = 64
-
 
 class WorkQueue(Tally):
     """Ready, running and delayed envelopes of one queue. Not thread-safe: the driver holds its lock."""
 
     __slots__ = (
-        "_agenda",
         "_clock",
         "_drains",
-        "_gates",
-        "_gone",
         "_keeps",
-        "_line",
-        "_memories",
-        "_ordinary",
-        "_places",
-        "_promotes_at",
         "_room",
-        "_tick",
+        "backlog",
         "blacklist",
         "capacity",
         "follows_wall",
@@ -56,6 +43,7 @@ class WorkQueue(Tally):
         "is_paused",
         "is_stingy",
         "leavers",
+        "memories",
         "state",
     )
 
@@ -66,15 +54,8 @@ class WorkQueue(Tally):
         self.capacity = capacity
         self._room = capacity or inf
         self._clock = clock  # handed on to the contexts, never asked
-        self._places: dict[Hashable, float | Due | Run] = {}
-        self._line = Line()
-        self._ordinary = self._line.ordinary
-        self._gone: set[Hashable] = set()  # cancelled while ready, still in the line; none has a ready place
-        self._agenda = Agenda()
-        self._tick = tick
-        self._promotes_at = -inf  # Why: those of a tick together cost half as much as one by one
-        self._gates = Gates(self._line, self._places, self._gone, **limits) if any(limits.values()) else None
-        self._memories = Memories()
+        self.backlog = Backlog(tick=tick, limits=limits)
+        self.memories = Memories()
         self.blacklist: set[str] = set()
         self.state = QueueState.INIT
         self.is_paused = False
@@ -86,56 +67,27 @@ class WorkQueue(Tally):
         self.leavers: list[Envelope[Any]] = []
         """What was dropped, until the driver has let it go."""
 
-    # -- what is there
+    # -- what it counts, and what comes next
 
     @property
-    def occupied(self) -> int:
-        return len(self._places)
-
-    @property
-    def ready(self) -> int:
-        aside = 0 if self._gates is None else len(self._gates)
-        return len(self._line) + aside - len(self._gone)
-
-    @property
-    def delayed(self) -> int:
-        return len(self._agenda)
-
-    @property
-    def running(self) -> int:
-        return len(self._places) - self.ready - len(self._agenda)
+    def adds(self) -> int:
+        """How often an envelope became ready: sent, by a tick or for a retry."""
+        return self.added - self._slowly_added + self.backlog.readied
 
     @property
     def next_due(self) -> float:
         """When the next envelope may start that may not now; infinity if none will by itself."""
-        delayed_until = self._agenda.next_at if self.state is QueueState.RUNNING else inf
-        if self._gates is None or not self.is_dispatching:
+        delayed_until = self.backlog.agenda.next_at if self.state is QueueState.RUNNING else inf
+        if self.backlog.gates is None or not self.is_dispatching:
             return delayed_until
-        return min(delayed_until, self._gates.next_at)
-
-    @property
-    def throttled(self) -> int:
-        """How often an envelope had to wait aside for a gate."""
-        return 0 if self._gates is None else self._gates.throttled
-
-    def place_of(self, envelope: Envelope[Any]) -> float | Due | Run | None:
-        """Where it is: ready since a number, delayed until a Due, or running."""
-        return self._places.get(identity_of(envelope))
-
-    def gates_of(self, envelope: Envelope[Any]) -> list[Gate]:
-        """The gates it has to pass."""
-        return [] if self._gates is None else self._gates.of(envelope._type)
+        return min(delayed_until, self.backlog.gates.next_at)
 
     def next_change(self, now: float) -> float:
         """When something happens by itself after now; what may start already waits only for a worker."""
         next_due = float(self.next_due)
         if next_due > now:
             return next_due
-        return float(self._agenda.next_at) if self.state is QueueState.RUNNING else inf
-
-    def runs(self) -> list[Run]:
-        """What runs right now."""
-        return [place for place in self._places.values() if isinstance(place, Run)]
+        return float(self.backlog.agenda.next_at) if self.state is QueueState.RUNNING else inf
 
     # -- lifecycle
 
@@ -163,18 +115,13 @@ class WorkQueue(Tally):
     def terminate(self) -> list[Envelope[Any]]:
         """End for good; returns what will never run."""
         self.apply(Event.TERMINATE)
-        unrun = [*self.ready_envelopes(), *self._agenda]
-        for run in self.runs():
+        unrun = list(self.backlog)
+        for run in self.backlog.runs():
             if run.again is not None:
                 unrun.append(run.again[0])
                 run.again = None
-        runs = {identity_of(run.envelope): run for run in self.runs()}
-        self._places.clear()
-        self._places.update(runs)
-        self._gone.clear()
-        self._keep(lambda _: False)
-        self._agenda = Agenda()
-        self._memories.clear()
+        self.backlog.clear()
+        self.memories.clear()
         return unrun
 
     def pause(self) -> None:
@@ -190,12 +137,12 @@ class WorkQueue(Tally):
     @property
     def has_work(self) -> bool:
         """Is there anything ready that will be run?"""
-        return self.is_dispatching and self.ready > 0
+        return self.is_dispatching and self.backlog.ready > 0
 
     def can_take(self, now: float) -> bool:
         """Would a worker find something?"""
-        if self._gates is not None:
-            return self.is_dispatching and self._gates.can_pop(now)
+        if self.backlog.gates is not None:
+            return self.is_dispatching and self.backlog.gates.can_pop(now)
         return self.has_work
 
     def _changed(self) -> None:
@@ -207,7 +154,7 @@ class WorkQueue(Tally):
     def _drop_leftovers(self) -> None:
         """Drop what waits and what this stop will not run, if it is not to be kept."""
         if not self._keeps and self.state is QueueState.STOPPING:
-            self._drop([*self._agenda, *(() if self.is_dispatching else self.ready_envelopes())])
+            self._drop(list(self.backlog.agenda if self.is_dispatching else self.backlog))
 
     # -- sending
 
@@ -221,9 +168,10 @@ class WorkQueue(Tally):
                 raise EnvelopeBlacklistedError(envelope._type)
         if self.capacity:
             # Why not `… - places.keys()`: that walks over all the places, however few the entries.
-            needed = sum(id not in self._places for id in {identity_of(envelope) for envelope, *_ in entries})
-            if needed and len(self._places) + needed > self.capacity:
-                raise CapacityExceededError(capacity=self.capacity, occupied=len(self._places), needed=needed)
+            places = self.backlog.places
+            needed = sum(id not in places for id in {identity_of(envelope) for envelope, *_ in entries})
+            if needed and len(places) + needed > self.capacity:
+                raise CapacityExceededError(capacity=self.capacity, occupied=len(places), needed=needed)
 
     def add(self, entries: Iterable[Entry], now: float) -> None:
         """Admit all, or none and say why."""
@@ -234,35 +182,36 @@ class WorkQueue(Tally):
 
     def add_one(self, envelope: Envelope[Any], now: float) -> None:
         """`add` of one ordinary envelope that is ready at once: the common case, by the shortest way."""
-        places = self._places
+        backlog = self.backlog
+        places = backlog.places
         if (
             envelope in places
             or self.is_stingy
             or len(places) >= self._room
-            or self._gone
-            or now >= self._agenda.next_at
+            or backlog.gone
+            or now >= backlog.agenda.next_at
         ):
             self.add((Entry(envelope),), now)
         else:
             places[envelope] = now
-            self._ordinary.append(envelope)
+            backlog.ordinary.append(envelope)
             self.added += 1
 
     def delay_one(self, envelope: Envelope[Any], now: float, due: float) -> None:
         """`add` of one ordinary envelope that is delayed, by the shortest way."""
-        places = self._places
-        if envelope in places or self.is_stingy or len(places) >= self._room or now >= self._agenda.next_at:
+        backlog = self.backlog
+        places = backlog.places
+        if envelope in places or self.is_stingy or len(places) >= self._room or now >= backlog.agenda.next_at:
             self.add((Entry(envelope, due, due),), now)
         else:
-            places[envelope] = at = Due(due)
-            self._agenda.add(envelope, envelope, at)
+            backlog.delay(envelope, envelope, due)
             self.added += 1
             self._slowly_added += 1
 
     def _admit(self, entry: Entry, now: float) -> None:
         envelope, first_due, due, beat = entry
         identity = identity_of(envelope)
-        place = self._places.get(identity)
+        place = self.backlog.places.get(identity)
         if beat is not None:
             self.follows_wall |= envelope.schedule is not None and envelope.schedule.follows_wall
         if place is None or (isinstance(place, Run) and place.again is None):
@@ -270,85 +219,62 @@ class WorkQueue(Tally):
             self._slowly_added += 1
         if place is None:
             if beat is not None:
-                self._memories.keep_beat(identity, beat, failed=None)
-            self._wait_for(identity, envelope, now, first_due)
+                self.memories.keep_beat(identity, beat, failed=None)
+            self.backlog.add(identity, envelope, now, first_due)
         elif isinstance(place, Run):
             earlier = now if due is None else due
             if place.again is not None:
                 earlier = min(earlier, place.again[1])
             place.again = (envelope, earlier)
         elif isinstance(place, Due) and (due is None or due < place):
-            first = self._agenda.remove(identity, place)
-            self._wait_for(identity, first, now, due)
-
-    def _wait_for(self, identity: Hashable, envelope: Envelope[Any], now: float, due: float | None) -> None:
-        """Ready at once, or delayed."""
-        if due is not None and due > now:
-            self._delay(identity, envelope, due)
-            return
-        if identity in self._gone:
-            self._sweep()
-        self._places[identity] = now
-        self._line.append(envelope)
-        self._readied += 1
-
-    def _delay(self, identity: Hashable, envelope: Envelope[Any], due: float) -> None:
-        at = Due(due)
-        self._places[identity] = at
-        self._agenda.add(identity, envelope, at)
+            first = self.backlog.agenda.remove(identity, place)
+            self.backlog.add(identity, first, now, due)
 
     # -- taking and settling
 
     def promote(self, now: float) -> None:
         """Make ready what has come due. A queue that does not run keeps it waiting for the next start."""
-        if now >= self._agenda.next_at and self.state is QueueState.RUNNING:
-            due = self._agenda.pop_due(now)
-            if self._gone:
-                self._sweep()
-            places, line, ordinary = self._places, self._line, self._ordinary
-            for envelope in due:
-                places[envelope if envelope._key is None else envelope._key] = now
-                if envelope._priority:
-                    line.append(envelope)
-                else:
-                    ordinary.append(envelope)
-            self._readied += len(due)
-            self._promotes_at = now + self._tick
+        if now >= self.backlog.agenda.next_at and self.state is QueueState.RUNNING:
+            self.backlog.promote(now)
 
     def take(self, now: float, finished: Run | None = None) -> Run | None:
         """The next envelope to run, or None.
 
         `finished` is a run that has simply succeeded: it is settled on the way, by the shortest one.
         """
-        places = self._places
+        backlog = self.backlog
+        places, gates = backlog.places, backlog.gates
         if finished is not None:
             envelope, beat = finished.envelope, finished.beat
-            ticks = (envelope._handling or PLAIN).ticks
+            handling = envelope._handling
+            if handling is None or handling.ticks is None:
+                due = kept = None
+            else:
+                due, kept = handling.ticks._tick(now, beat)
             if (
                 finished.again is not None
                 or finished.attempt > 1
-                or (beat is not None if ticks is None else self.is_stingy or finished.is_given_up)
-                or (ticks is not None and ticks.fixed_rate and beat.__class__ is not float)
+                or kept is not beat
+                or (due is not None and (self.is_stingy or finished.is_given_up))
             ):
-                self.finish(finished, now)
-            else:
+                self.settle(finished, _DONE if due is None else _TICKED, due, kept, now)
+            else:  # Why not `settle`: nothing changes but the place, and this takes a third of the time.
                 identity = envelope if envelope._key is None else envelope._key
-                if ticks is None:
+                if due is None:
                     del places[identity]
                 else:
-                    places[identity] = at = Due(ticks._tick_after(now, beat))  # type: ignore[arg-type]
-                    self._agenda.add(identity, envelope, at)
+                    places[identity] = at = Due(due)
+                    backlog.agenda.add(identity, envelope, at)
                 self.done += 1
-                if self._gates is not None:
-                    self._gates.leave(envelope._type)
+                if gates is not None:
+                    gates.leave(envelope._type)
                 if self._work_batch is not None:
                     self._work_batch.append(now - finished.began_at)
-        if now >= self._promotes_at and now >= self._agenda.next_at:
+        if now >= backlog.promotes_at and now >= backlog.agenda.next_at:
             self.promote(now)
         if not self.is_dispatching:
             return None
-        line = self._line if self._line.priorities else self._ordinary
-        gates = self._gates
+        line = backlog.line if backlog.line.priorities else backlog.ordinary
         while line or gates is not None:
             if gates is None:
                 envelope = line.popleft()
@@ -357,8 +283,8 @@ class WorkQueue(Tally):
             else:
                 return None
             identity = envelope if envelope._key is None else envelope._key
-            if self._gone and identity in self._gone:
-                self._gone.remove(identity)
+            if backlog.gone and identity in backlog.gone:
+                backlog.gone.remove(identity)
                 continue
             if (waits := self._wait_batch) is not None:
                 waits.append(now - places[identity])  # type: ignore[operator]
@@ -371,7 +297,7 @@ class WorkQueue(Tally):
             run.is_given_up = False
             run._clock = self._clock
             run.attempt = 1
-            if self._memories and (memory := self._memories.get(identity)) is not None:
+            if self.memories and (memory := self.memories.get(identity)) is not None:
                 run.beat = memory.beat
                 run.attempt += memory.failures
             handling = envelope._handling
@@ -399,10 +325,10 @@ class WorkQueue(Tally):
         self.panicked += verdict.panicked
         if self._work_batch is not None:
             self._work_batch.append(now - run.began_at)
-        if self._gates is not None:
-            self._gates.leave(envelope._type)
+        if self.backlog.gates is not None:
+            self.backlog.gates.leave(envelope._type)
         if verdict.cools and due is not None:
-            self._cool(envelope._type, due)
+            self.backlog.cool(envelope._type, due)
         if verdict.bans and envelope._type:
             self._ban(envelope._type)
         is_over = envelope._type in self.blacklist or run.is_given_up or self.state is QueueState.TERMINATED
@@ -415,67 +341,29 @@ class WorkQueue(Tally):
             self.leavers.append(again[0])
             again = None
         if due is None:
-            self._memories.forget(identity)
+            self.memories.forget(identity)
         else:
             self.retried += verdict.retried
-            self._memories.keep_beat(identity, beat, failed=None if verdict.cools else bool(verdict.failed))
+            self.memories.keep_beat(identity, beat, failed=None if verdict.cools else bool(verdict.failed))
         self.promote(now)
         if again is None and due is None:
-            del self._places[identity]
+            del self.backlog.places[identity]
         else:
-            self._place_again(identity, envelope, again, now, due)
+            # Why never ready while it stops: a drain runs what was ready, not what was decided meanwhile.
+            is_stopping = self.state is QueueState.STOPPING
+            self.backlog.add_again(identity, envelope, again, now, due, stays_delayed=is_stopping)
         self._drop_leftovers()
-
-    def _place_again(
-        self, identity: Hashable, envelope: Envelope[Any], again: Again | None, now: float, due: float | None
-    ) -> None:
-        """After a run that is not the last: the newest that was sent meanwhile, at the earliest of the times."""
-        if again is not None:
-            envelope, sent_for = again
-            if sent_for <= now:
-                self._wait_for(identity, envelope, now, None)
-                return
-            due = sent_for if due is None else min(due, sent_for)
-        if due is not None and self.state is QueueState.STOPPING:
-            # Why delayed even if it is due now: a drain runs what was ready, not what was decided meanwhile.
-            self._delay(identity, envelope, due)
-        else:
-            self._wait_for(identity, envelope, now, due)
-
-    def _cool(self, type: str, until: float) -> None:
-        if self._gates is None:
-            self._gates = Gates(self._line, self._places, self._gone)
-        self._gates.cool(type, until)
 
     def beat(self, envelope: Envelope[Any]) -> Beat:
         """What the envelope's schedule remembers."""
-        return self._memories.beat(identity_of(envelope))
-
-    def waiting_for_wall(self) -> list[Envelope[Any]]:
-        """What is delayed until a time of day, and not for a retry."""
-        return [
-            envelope
-            for envelope in self._agenda
-            if envelope.schedule is not None
-            and envelope.schedule.follows_wall
-            and self._memories.waits_for_beat(identity_of(envelope), self._places[identity_of(envelope)])
-        ]
-
-    def move(self, envelope: Envelope[Any], due: float, beat: Beat) -> None:
-        """Have a delayed envelope wait until another instant."""
-        identity = identity_of(envelope)
-        place = self._places[identity]
-        if isinstance(place, Due):
-            self._agenda.remove(identity, place)
-            self._delay(identity, envelope, due)
-            self._memories.keep_beat(identity, beat, failed=None)
+        return self.memories.beat(identity_of(envelope))
 
     # -- taking out
 
     def cancel(self, envelope: Envelope[Any]) -> tuple[bool, Run | None]:
         """Take it out for good: was it there, and the run whose context is to be cancelled."""
         identity = identity_of(envelope)
-        place = self._places.get(identity)
+        place = self.backlog.places.get(identity)
         if place is None:
             return False, None
         if isinstance(place, Run):
@@ -495,39 +383,15 @@ class WorkQueue(Tally):
     def _ban(self, type: str) -> None:
         self.blacklist.add(type)
         self._changed()
-        waiting = (*self.ready_envelopes(), *self._agenda)
-        self._drop([envelope for envelope in waiting if envelope._type == type])
+        self._drop([envelope for envelope in self.backlog if envelope._type == type])
 
     def _drop(self, envelopes: Iterable[Envelope[Any]]) -> None:
         for envelope in envelopes:
             identity = identity_of(envelope)
-            place = self._places.pop(identity)
-            if isinstance(place, Due):
-                self._agenda.remove(identity, place)
-            else:
-                self._gone.add(identity)
-            self._memories.forget(identity)
+            self.backlog.remove(identity)
+            self.memories.forget(identity)
             self.dropped += 1
             self.leavers.append(envelope)
-        if len(self._gone) > _FEW and len(self._gone) * 2 > len(self._line):
-            self._sweep()
-
-    def _sweep(self) -> None:
-        """Take those who are gone out of the line."""
-        self._keep(lambda envelope: identity_of(envelope) not in self._gone)
-        self._gone.clear()
-
-    def _keep(self, wanted: Callable[[Envelope[Any]], bool]) -> None:
-        self._line.keep(wanted)
-        if self._gates is not None:
-            self._gates.keep(wanted)
-
-    def ready_envelopes(self) -> list[Envelope[Any]]:
-        """All that are ready, in order of their turn as far as no gate is in the way."""
-        line = list(self._line)
-        if self._gates is not None:
-            line = sorted([*self._gates, *line], key=lambda envelope: -envelope._priority)
-        return [envelope for envelope in line if identity_of(envelope) not in self._gone]
 
 
 _DONE = VERDICTS[Ending.SUCCESS, Mode.ONCE, None]

@@ -11,9 +11,9 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from .._log import describe
 from ..core.run import Run, classify
 from ..core.verdict import Ending
+from ..drivers.log import describe
 from ..envelope import PLAIN
 from ..errors import Cancelled
 from ..stamps import stamp

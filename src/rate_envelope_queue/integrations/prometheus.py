@@ -14,9 +14,9 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from .._driver import Driver
-from .._log import describe, log
 from ..aio import AsyncRateEnvelopeQueue
+from ..drivers.driver import Driver
+from ..drivers.log import describe, log
 from ..errors import BadFieldsError
 from ..metrics import HistogramSnapshot, Metrics
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from .core.verdict import Ending, Next
-from .errors import Cancelled
+from ..core.verdict import Ending, Next
+from ..errors import Cancelled
 
 if TYPE_CHECKING:
-    from .core.run import Outcome, Run
-    from .core.verdict import Verdict
+    from ..core.run import Outcome, Run
+    from ..core.verdict import Verdict
 
 logger = logging.getLogger("rate_envelope_queue")
 logger.addHandler(logging.NullHandler())

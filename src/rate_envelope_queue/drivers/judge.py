@@ -10,21 +10,21 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from ._checks import duration
-from ._log import describe, log, log_outcome
-from .core.run import SUCCEEDED
-from .core.verdict import VERDICTS, Ending, Mode, Next, Verdict
-from .envelope import PLAIN, identity_of
-from .errors import RateLimited
+from .._checks import duration
+from ..core.run import SUCCEEDED
+from ..core.verdict import VERDICTS, Ending, Mode, Next, Verdict
+from ..envelope import PLAIN, identity_of
+from ..errors import RateLimited
+from ..limiters import ExponentialBackoff, MaxOf, TokenBucket, give_clock
+from ..schedule import Beat
 from .futures import abandon
-from .limiters import ExponentialBackoff, MaxOf, TokenBucket, give_clock
-from .schedule import Beat
+from .log import describe, log, log_outcome
 
 if TYPE_CHECKING:
-    from .clock import Clock
-    from .core.run import Outcome, Run
-    from .envelope import Envelope
-    from .limiters import Limiter
+    from ..clock import Clock
+    from ..core.run import Outcome, Run
+    from ..envelope import Envelope
+    from ..limiters import Limiter
 
 Judgement = tuple[Verdict, float | None, Beat]
 """What follows a run, when it runs again, and what its schedule remembers."""
@@ -37,26 +37,36 @@ _ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)  # for schedules that do not ask
 class Judge:
     """Decides for one queue."""
 
-    __slots__ = ("_clock", "_limiter", "_mode", "_now", "_queue", "_ticked", "leaves_ticks")
+    __slots__ = ("_clock", "_limiter", "_mode", "_now", "_queue", "_ticked", "forgets")
 
     def __init__(self, queue: str, clock: Clock, mode: Mode, limiter: Limiter | None) -> None:
         self._queue = queue
         self._clock = clock
         self._now = clock.now
         self._mode = mode
-        self.leaves_ticks = mode is Mode.INTERVAL
-        """Is there nothing to forget when a periodic one succeeds, so that the queue may follow its ticks unasked?"""
+        self.forgets = mode is Mode.BACKOFF
+        """Does the limiter have to be told of each success?"""
         self._ticked = VERDICTS[Ending.SUCCESS, mode, None]
         self._limiter = limiter or MaxOf(ExponentialBackoff(1, 30), TokenBucket(5, burst=10))
         give_clock(self._limiter, clock)
-        if limiter is not None and self.leaves_ticks:
+        if limiter is not None and mode is Mode.INTERVAL:
             log(logging.WARNING, queue, "limiter= delays nothing unless on_periodic_error='backoff'")
 
-    def judge(self, run: Run, outcome: Outcome) -> Judgement:
-        """What follows a run, and when; logs how it ended. It never raises."""
+    def judge(self, run: Run, outcome: Outcome) -> Judgement | None:
+        """What follows a run, and when; None if it succeeded and the core itself knows what follows.
+
+        It logs how the run ended, and never raises.
+        """
         try:
             envelope = run.envelope
-            schedule = (envelope._handling or PLAIN).schedule
+            handling = envelope._handling or PLAIN
+            schedule = handling.schedule
+            if outcome is SUCCEEDED and schedule is None:
+                abandon(envelope)  # a stamp may have succeeded without the call
+                return None
+            if outcome is SUCCEEDED and handling.ticks is not None:
+                self.forget(envelope)
+                return None
             due = beat = None
             now = self._now()
             if outcome is SUCCEEDED:
@@ -90,7 +100,7 @@ class Judge:
 
     def forget(self, envelope: Envelope[Any]) -> None:
         """It succeeded, or is finished: its failures no longer count."""
-        if self._mode is Mode.BACKOFF:
+        if self.forgets:
             try:
                 self._limiter.forget(identity_of(envelope))
             except Exception as error:

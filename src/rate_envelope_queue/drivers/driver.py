@@ -1,4 +1,4 @@
-"""What the two queues share: their options, the calls that never wait, and the judgement of a run.
+"""What the two queues share: their options, the calls that never wait, starting and ending.
 
 A driver owns the lock, the workers and the waiting. `_lock` is a real one for threads; on an event
 loop, where nothing else runs meanwhile, it is none. User code and logs run while it is not held.
@@ -7,46 +7,43 @@ loop, where nothing else runs meanwhile, it is none. User code and logs run whil
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
-from datetime import timedelta
-from functools import partial
 from typing import Any, Generic, Literal
-from weakref import WeakMethod
 
-from ._checks import Seconds, duration
-from ._judge import Judge, Judgement
-from ._options import by_type, check_options, permits
-from ._waiters import Ring, Waiters, ring_all
-from .clock import Clock, SystemClock
-from .context import Context
-from .core.entry import Entry
-from .core.explain import explain
-from .core.lifecycle import Event, QueueState
-from .core.pool import Pool, W
-from .core.run import SUCCEEDED, Call, HookBudget, Outcome, Run, steps
-from .core.verdict import Mode
-from .core.workqueue import WorkQueue
-from .envelope import PLAIN, Envelope, Invoker, Stamp, check_stamps, identity_of, listeners
-from .errors import BadFieldsError, Cancelled, CapacityExceededError, QueueTerminatedError
-from .explanation import Explanation
+from .._checks import Seconds, duration
+from ..clock import Clock, SystemClock
+from ..context import Context
+from ..core.entry import Entry
+from ..core.explain import explain
+from ..core.lifecycle import Event, QueueState
+from ..core.pool import Pool, W
+from ..core.run import HookBudget, Run
+from ..core.verdict import Mode
+from ..core.workqueue import WorkQueue
+from ..envelope import Envelope, Stamp, check_stamps, listeners
+from ..errors import CapacityExceededError, QueueTerminatedError
+from ..explanation import Explanation
+from ..limiters import Limiter
+from ..metrics import Metrics
+from ..rates import Rate
+from ..stats import Stats
+from .calls import Calls
 from .futures import abandon
-from .limiters import Limiter
-from .metrics import Metrics
-from .rates import Rate
-from .stamps import compose
-from .stats import Stats
+from .judge import Judge, Judgement
+from .options import by_type, check_options, permits
+from .parent import Parent
+from .sending import Entries, check_envelope
+from .snapshots import metrics_of, stats_of
+from .waiters import Ring, Waiters, ring_all
+from .wall import WallWatch
 
 StopMode = Literal["drain", "stop"]
 OnPeriodicError = Literal["interval", "backoff"]
 
 DEFAULT_BUDGET = HookBudget()
 SYSTEM_CLOCK = SystemClock()
-_WALL_DRIFT = 1.0  # seconds between wall and monotonic clock that are no setting of either
-INSURANCE = 10.0
-"""Seconds after which a queue looks for work by itself, so that a lost wake-up cannot strand any."""
 
 inside: ContextVar[object] = ContextVar("rate_envelope_queue.inside", default=None)
 """The queue whose envelope this code runs in."""
@@ -84,12 +81,9 @@ class Driver(ABC, Generic[W]):
         self._waiting = waiting
         self._stamps = check_stamps(stamps)
         self._on_send = listeners(self._stamps)
-        self._budget = hook_budget
         self._clock = clock
         self._now = clock.now
         self._replace_stuck = replace_stuck
-        self._prepare()
-        self._judge = Judge(name, clock, Mode(on_periodic_error), limiter)
         self._terminates_at_end = False
         self._core = WorkQueue(
             capacity=capacity,
@@ -100,17 +94,18 @@ class Driver(ABC, Generic[W]):
             rates=by_type("rates", rates, Rate.of),
             concurrency=by_type("concurrency", concurrency, permits),
         )
-        self._places = self._core._places
+        self._places = self._core.backlog.places
+        self._sends = Entries(clock, self._places, self._on_send)
         self._pool: Pool[W] = Pool(self._core)
+        self._prepare()
+        self._calls = Calls(self._stamps, hook_budget, clock.now)
+        self._judge = Judge(name, clock, Mode(on_periodic_error), limiter)
         self._starts = 0
-        self._waiters = Waiters()
+        self._waiters = Waiters(self._lock, self._core.backlog, self._pool)
         if hasattr(clock, "attach"):
             clock.attach(self)
-        self._wall_offset = clock.wall().timestamp() - clock.now()
-        self._parent = parent
-        self._on_cancel = _weakly(self._parent_cancelled)
-        if parent is not None:
-            parent._subscribe(self._on_cancel)
+        self._wall = WallWatch(self._core, clock)
+        self._parent = Parent(parent, self._parent_cancelled)
 
     @property
     def name(self) -> str:
@@ -128,7 +123,7 @@ class Driver(ABC, Generic[W]):
     @property
     def occupied(self) -> int:
         """How many envelopes are in the queue: ready, running, delayed or sent before the start."""
-        return self._core.occupied
+        return self._core.backlog.occupied
 
     @property
     def blacklist(self) -> frozenset[str]:
@@ -139,52 +134,22 @@ class Driver(ABC, Generic[W]):
     def stats(self) -> Stats:
         """What is in the queue now, and what it has counted since it was made."""
         with self._lock:
-            core = self._core
-            core.promote(self._now())
-            return Stats(
-                state=core.state,
-                ready=core.ready,
-                running=core.running,
-                delayed=core.delayed,
-                occupied=core.occupied,
-                capacity=core.capacity,
-                stuck=self._pool.stuck,
-                added=core.added,
-                done=core.done,
-                failed=core.failed,
-                retried=core.retried,
-                dropped=core.dropped,
-                panicked=core.panicked,
-            )
+            self._core.promote(self._now())
+            return stats_of(self._core, stuck=self._pool.stuck)
 
     def metrics(self) -> Metrics:
         """What the queue has measured; RuntimeError if it was made with metrics=False."""
         with self._lock:
-            core, now = self._core, self._now()
-            core.promote(now)
-            measures = core.measures
-            if measures is None:
-                raise RuntimeError(f"queue {self._name!r} was made with metrics=False and measures nothing")
-            ages = [now - run.began_at for run in core.runs()]
-            return Metrics(
-                adds=core.adds,
-                depth=core.ready,
-                queue_duration=measures[0],
-                work_duration=measures[1],
-                unfinished_seconds=sum(ages),
-                longest_running_seconds=max(ages, default=0.0),
-                retries=core.retried,
-                capacity=core.capacity,
-                occupied=core.occupied,
-                dropped=core.dropped,
-                stuck=self._pool.stuck,
-                panics=core.panicked,
-                throttled=core.throttled,
-            )
+            now = self._now()
+            self._core.promote(now)
+            metrics = metrics_of(self._core, now, stuck=self._pool.stuck)
+        if metrics is None:
+            raise RuntimeError(f"queue {self._name!r} was made with metrics=False and measures nothing")
+        return metrics
 
     def explain(self, envelope: Envelope[Any]) -> Explanation:
         """Why an envelope (or what has its key) is not running."""
-        _check_envelope(envelope)
+        check_envelope(envelope)
         with self._lock:
             now = self._now()
             self._core.promote(now)
@@ -196,7 +161,7 @@ class Driver(ABC, Generic[W]):
 
         A running one has its context cancelled and is finished after this run.
         """
-        _check_envelope(envelope)
+        check_envelope(envelope)
         with self._lock:
             found, run = self._core.cancel(envelope)
             self._dismiss()
@@ -272,30 +237,10 @@ class Driver(ABC, Generic[W]):
         seconds = duration("delay", delay)
         for envelope in envelopes:
             self._check_sendable(envelope)
-        now = self._now()
-        due = now + seconds if seconds else None
-        return [self._entry(envelope, now, due) for envelope in envelopes]
+        return self._sends.of(envelopes, seconds)
 
     def _check_sendable(self, envelope: Envelope[Any]) -> None:
-        _check_envelope(envelope)
-
-    def _entry(self, envelope: Envelope[Any], now: float, due: float | None) -> Entry:
-        handling = envelope._handling or PLAIN
-        if (self._on_send or handling.on_send) and not self._is_ready(envelope):
-            for tell in (*self._on_send, *handling.on_send):
-                tell(envelope)
-        schedule = handling.schedule
-        if schedule is None:
-            return Entry(envelope, due, due)
-        wall = self._clock.wall()
-        if due is not None:
-            now, wall = due, wall + timedelta(seconds=due - now)
-        first, beat = schedule.first_due(now, wall)
-        return Entry(envelope, first, due, beat)
-
-    def _is_ready(self, envelope: Envelope[Any]) -> bool:
-        """Does it wait already, so that sending it changes nothing?"""
-        return self._places.get(identity_of(envelope)).__class__ is float
+        check_envelope(envelope)
 
     def _try_send(self, entries: list[Entry], ring: Ring) -> bool:
         """* Admit them if it is this sender's turn and there is room."""
@@ -317,28 +262,6 @@ class Driver(ABC, Generic[W]):
 
     # Running
 
-    def _steps(self, run: Run, invoke: Invoker) -> Iterator[Call]:
-        """The calls of a whole run, with the stamps around the innermost."""
-        handling = run.envelope._handling or PLAIN
-        stamps = self._stamps + handling.stamps
-        if stamps:
-            invoke = partial(_call_stamped, stamps, invoke)
-        return steps(run, handling, invoke, None, self._budget, self._now)
-
-    def _report(self, run: Run, error: BaseException | None) -> Iterator[Call]:
-        """The calls that are left after a bare call of `invoke`."""
-        return steps(run, run.envelope._handling or PLAIN, None, error, self._budget, self._now)
-
-    def _judged(self, run: Run, outcome: Outcome) -> Judgement | None:
-        """What follows a run; None if it succeeded and the queue itself knows what follows."""
-        handling = run.envelope._handling or PLAIN
-        if outcome is SUCCEEDED and handling.schedule is None:
-            abandon(run.envelope)  # a stamp may have succeeded without the call
-            return None
-        if outcome is SUCCEEDED and handling.ticks is not None and self._judge.leaves_ticks:
-            return None
-        return self._judge.judge(run, outcome)
-
     def _settle(self, run: Run, judged: Judgement | None, now: float) -> None:
         """* Record how a run ended, apart from taking the next."""
         if judged is None:
@@ -350,30 +273,18 @@ class Driver(ABC, Generic[W]):
         """Cancel the futures of what was dropped, and tell who waits for room or quiet."""
         with self._lock:
             leavers, self._core.leavers = self._core.leavers, []
-            rings = self._changed()
+            rings = self._waiters.concerned()
         for envelope in leavers:
             abandon(envelope)
             self._judge.forget(envelope)
         ring_all(rings)
 
-    def _follow_wall(self, now: float) -> None:
-        """* If the wall clock was set, give what waits for a time of day its new instant."""
-        if not self._core.follows_wall:
-            return
-        wall = self._clock.wall()
-        offset = wall.timestamp() - now
-        was_set = abs(offset - self._wall_offset) > _WALL_DRIFT
-        self._wall_offset = offset
-        for envelope in self._core.waiting_for_wall() if was_set else ():
-            if envelope.schedule is not None:
-                self._core.move(envelope, *envelope.schedule.next_due(now, wall, self._core.beat(envelope)))
-
     # Starting and ending
 
     def _try_start(self, _: Ring) -> bool:
         """* Start, if the state allows it; False: wait for the end of the stop."""
-        if self._parent is not None and self._parent.done and self.state is not QueueState.TERMINATED:
-            raise Cancelled("the parent context was cancelled: the queue cannot start")
+        if self.state is not QueueState.TERMINATED:
+            self._parent.check()
         was_running = self.state is QueueState.RUNNING
         if self._core.apply(Event.START):
             if not was_running:
@@ -405,7 +316,7 @@ class Driver(ABC, Generic[W]):
             starts = self._starts
             self._core.stop(event, drains=drains, keeps=keeps, now=self._now())
             self._wake()  # for what has just come due
-            runs = self._core.runs() if event is Event.PARENT_CANCELLED else []
+            runs = self._core.backlog.runs() if event is Event.PARENT_CANCELLED else []
             self._dismiss()
             rings = self._waiters.everybody()
         ring_all(rings)
@@ -417,11 +328,10 @@ class Driver(ABC, Generic[W]):
     def _begin_terminate(self) -> list[Envelope[Any]]:
         with self._lock:
             unrun = self._core.terminate()
-            runs = self._core.runs()
+            runs = self._core.backlog.runs()
             self._dismiss()
             rings = self._waiters.everybody()
-        if self._parent is not None:
-            self._parent._unsubscribe(self._on_cancel)
+        self._parent.leave()
         for run in runs:
             run.cancel("the queue was terminated")
         ring_all(rings)
@@ -437,33 +347,9 @@ class Driver(ABC, Generic[W]):
         """* Have all workers of that start ended, whether or not there was another start since?"""
         return not self._pool.workers or self._starts != starts
 
-    # Waiting, for both queues: one sleeps between two steps, the other awaits
-
-    def _waiting_for(
-        self, attempt: Callable[[Ring], bool], line: deque[Ring], ring: Ring
-    ) -> Generator[None, None, None]:
-        """Yield, to be resumed after a ring, until the attempt (made with the lock held) succeeds."""
-        with self._lock:
-            self._waiters.add(line, ring)
-        try:
-            while True:
-                with self._lock:
-                    if attempt(ring):
-                        return
-                yield
-        finally:
-            with self._lock:
-                self._waiters.remove(line, ring)
-                rings = self._changed()
-            ring_all(rings)
-
-    def _changed(self) -> list[Ring]:
-        """* Who is to be told of a change."""
-        return self._waiters.concerned(is_quiet=self._is_quiet, has_ended=not self._pool.workers)
-
-    def _is_quiet(self, _: Ring | None = None) -> bool:
+    def _is_quiet(self, _: Ring) -> bool:
         """* Is nothing ready or running?"""
-        return self._core.ready == 0 and self._core.running == 0
+        return self._core.backlog.is_quiet
 
     # For a clock that is moved by hand
 
@@ -479,41 +365,11 @@ class Driver(ABC, Generic[W]):
     def _unfinished(self) -> set[object]:
         """The runs under way, and the queue itself while a worker is about to take something."""
         with self._lock:
-            unfinished = set[object](self._core.runs())
+            unfinished = set[object](self._core.backlog.runs())
             if self._core.can_take(self._now()) and any(worker.run is None for worker in self._pool.workers):
                 unfinished.add(self)
             return unfinished
 
     def _watch(self, ring: Ring) -> Callable[[], None]:
         """Ring at each change, until the returned function is called."""
-        with self._lock:
-            self._waiters.add(self._waiters.watchers, ring)
-
-        def unwatch() -> None:
-            with self._lock:
-                self._waiters.remove(self._waiters.watchers, ring)
-
-        return unwatch
-
-
-def _call_stamped(stamps: tuple[Stamp, ...], invoke: Invoker, ctx: Context, envelope: Envelope[Any]) -> Any:
-    """The call with its stamps, applied within the run, so that what they raise is the run's error."""
-    return compose(stamps, invoke)(ctx, envelope)
-
-
-def _check_envelope(envelope: object) -> None:
-    if not isinstance(envelope, Envelope):
-        hint = "; give them one by one, not as a list" if isinstance(envelope, list | tuple) else ""
-        raise BadFieldsError(f"envelope must be an Envelope, got {envelope!r}{hint}")
-
-
-def _weakly(method: Callable[[], None]) -> Callable[[], None]:
-    """A call of the method that does not keep its object alive."""
-    reference = WeakMethod(method)
-
-    def call() -> None:
-        target = reference()
-        if target is not None:
-            target()
-
-    return call
+        return self._waiters.watch(ring)

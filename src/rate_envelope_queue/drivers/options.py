@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from .context import Context
-from .core.run import HookBudget
-from .errors import BadFieldsError
-from .limiters import Limiter
+from ..context import Context
+from ..core.run import HookBudget
+from ..errors import BadFieldsError
+from ..limiters import Limiter
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -8,16 +8,17 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from .core.pool import Worker
-from .errors import Cancelled, StopEnvelope, StopType
+from ..core.pool import Worker
+from ..errors import Cancelled, StopEnvelope, StopType
 from .futures import Work
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from .context import Context
-    from .core.run import Run
-    from .envelope import Envelope
+    from ..context import Context
+    from ..core.run import Run
+    from ..envelope import Envelope
+    from .loop_alarm import LoopAlarm
 
 T = TypeVar("T")
 
@@ -27,9 +28,6 @@ class Owner(Protocol):
 
     def _in_loop(self, callback: Callable[[], None]) -> None:
         """Have the queue's loop call back."""
-
-    def _arm(self, when: float) -> None:
-        """Have somebody look by then."""
 
     def _lose(self, worker: TaskWorker) -> None:
         """Somebody cancelled the worker's task."""
@@ -42,14 +40,15 @@ working: ContextVar[TaskWorker] = ContextVar("working")
 class TaskWorker(Worker):
     """A worker task, and how to break off what it awaits."""
 
-    __slots__ = ("bell", "is_interrupted", "limit_at", "queue", "task")
+    __slots__ = ("alarm", "bell", "is_interrupted", "limit_at", "queue", "task")
 
     task: asyncio.Task[None]
     bell: asyncio.Future[None]  # what it sleeps on
 
-    def __init__(self, queue: Owner) -> None:
+    def __init__(self, queue: Owner, alarm: LoopAlarm) -> None:
         super().__init__()
         self.queue = queue
+        self.alarm = alarm
         self.limit_at = inf  # when what it awaits is broken off
         self.is_interrupted = False  # was its task cancelled by us?
 
@@ -74,14 +73,14 @@ class TaskWorker(Worker):
         outer = self.limit_at
         if context._until < outer:
             self.limit_at = context._until
-            self.queue._arm(context._until)
+            self.alarm.set(context._until)
         try:
             return await awaitable
         except asyncio.CancelledError as error:
             raise self.explain(error, context) from None
         finally:
             self.limit_at = outer
-            self.queue._arm(outer)
+            self.alarm.set(outer)
             self.recover()
 
     def explain(self, error: BaseException, context: Context) -> BaseException:
