@@ -17,7 +17,7 @@ _FIRST = 10_000
 
 
 class HeldJob:
-    """What is known of it here. Who changes one of the flags has the lock of the runner."""
+    """What is known of it here. Who changes one of the flags has the lock of HeldJobs."""
 
     __slots__ = (
         *("began_at", "claim", "envelope", "is_cancelling", "is_ended", "is_gone", "job_type", "progress"),

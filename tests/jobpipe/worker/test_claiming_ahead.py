@@ -45,7 +45,7 @@ async def claim_ahead(pipe: Jobpipe, first: str, *others: str) -> None:
 
 
 async def leased(pipe: Jobpipe) -> set[str]:
-    return {lease.id for lease in runner_of(pipe).leases()}
+    return {lease.id for lease in runner_of(pipe).held.leases()}
 
 
 @pytest.mark.usefixtures("patient")
@@ -215,7 +215,7 @@ def test_what_waits_behind_a_slow_job_is_given_back(
             async with idle.running():
                 job = await finished(idle, "echo")
                 assert (job.status, job.attempts, len(job.history)) == (JobStatus.DONE, 1, 1)
-                assert job.history[0].worker == runner_of(idle).name
+                assert job.history[0].worker == runner_of(idle).info().name
             gate.go.set()
             await finished(busy, "block")
 

@@ -58,7 +58,7 @@ def test_a_job_that_came_while_all_places_were_taken_begins_as_soon_as_one_is_fr
     memory: Jobpipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also if it had room to claim more than it has places: nobody waits for the poll."""
-    monkeypatch.setattr("jobpipe.worker.runner.POLL", 1e6)
+    monkeypatch.setattr("jobpipe.worker.claim_loop.POLL", 1e6)
 
     async def scenario() -> None:
         gates = {name: Gate() for name in "abc"}
