@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from ..model.counts import WorkerInfo
     from .executor import Executor
     from .held_jobs import HeldJobs
-    from .meters import Meters
     from .prefetch import Prefetch
     from .settler import Settler
 
@@ -48,7 +47,6 @@ class ClaimLoop:
         settler: Settler,
         queue: AsyncRateEnvelopeQueue,
         prefetch: Prefetch,
-        meters: Meters,
         *,
         lease: float,
     ) -> None:
@@ -62,7 +60,6 @@ class ClaimLoop:
         self._settler = settler
         self._queue = queue
         self._prefetch = prefetch
-        self._meters = meters
         self._lease = lease
         self._task: asyncio.Task[None] | None = None
         self._is_stopping = False
@@ -161,7 +158,6 @@ class ClaimLoop:
                 unkeyed.append(run)
                 continue
             envelopes.append(run.envelope)
-            self._meters.wait_seconds[claim.queue].observe(max(claim.started_at - claim.run_at, 0.0))
         if claims:
             reach("claim-taken")
         if self._held.keep_cool([envelope.payload for envelope in envelopes]):

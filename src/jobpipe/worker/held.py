@@ -47,6 +47,12 @@ class HeldJob:
         return self.claim.started_at + late
 
     @property
+    def waited(self) -> float:
+        """Seconds from when it could have run to its begin."""
+        claim = self.claim
+        return max(claim.started_at + self.began_at - self.taken_at - claim.run_at, 0.0)
+
+    @property
     def lacks_key(self) -> bool:
         """Is it to be given back with its key, so that the limits of its type hold for it?"""
         limit = self.job_type.limit

@@ -124,6 +124,7 @@ class HeldJobs:
             now = self.now()
             if now <= run.held_until:
                 run.began_at = now
+                self._meters.wait_seconds[run.claim.queue].observe(run.waited)
                 if not run.is_begin_stored:
                     self.begins.add(run)
                 return True

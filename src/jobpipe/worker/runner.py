@@ -79,7 +79,6 @@ class Runner:
             self._settler,
             self.queue,
             prefetch,
-            meters,
             lease=lease,
         )
 

@@ -70,6 +70,28 @@ def test_what_is_claimed_ahead_is_queued_until_it_begins(pipe: Jobpipe) -> None:
 
 
 @pytest.mark.usefixtures("patient")
+def test_what_is_claimed_ahead_has_waited_until_it_begins(pipe: Jobpipe) -> None:
+    async def scenario() -> None:
+        gate, other = Gate(), Gate()
+        pipe.job("block")(gate.pass_through)
+        pipe.job("next", queue="others")(other.pass_through)
+        async with pipe, pipe.running(workers=1):
+            await claim_ahead(pipe, "block", "next")
+            assert pipe.service is not None
+            waits = pipe.service.meters.wait_seconds
+            assert "others" not in waits
+            gate.go.set()
+            job = await until(pipe, "next", JobStatus.RUNNING)
+            other.go.set()
+            assert sum(waits["others"].counts) == 1
+            assert job.started_at is not None
+            waited = (job.started_at - job.created_at).total_seconds()
+            assert waits["others"].sum == pytest.approx(waited, abs=0.001)
+
+    run(scenario())
+
+
+@pytest.mark.usefixtures("patient")
 def test_short_jobs_that_were_claimed_ahead_are_settled_like_all_others(pipe: Jobpipe) -> None:
     async def scenario() -> None:
         gate = Gate()
