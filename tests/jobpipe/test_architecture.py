@@ -128,7 +128,7 @@ def test_the_reader_sees_imports_of_every_kind() -> None:
     assert "gateway.signals" not in own_imports("worker.runner", typing=False)
     assert "errors" in own_imports("stores.sqlite.store"), "a grandparent: from ...errors"
     assert "model.json" in own_imports("jobtypes.prepare"), "a module: from ..model import json"
-    assert any(LIBRARY in each.module and "Envelope" in each.names for each in imports_of("worker.runner"))
+    assert any(LIBRARY in each.module and "Envelope" in each.names for each in imports_of("worker.executor"))
     assert "msgspec" in foreign("model.job")
     assert "starlette" in {name for module in PATHS if module.startswith("web.") for name in foreign(module)}
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 _STORES = "src/jobpipe/stores"
-_RUNNER = "src/jobpipe/worker/runner.py"
+_WORKER = "src/jobpipe/worker"
 _MEMORY = "tests/jobpipe/stores/test_memory_store.py::TestMemoryStore"
 _SQLITE = "tests/jobpipe/stores/test_sqlite_store.py::TestSqliteStore"
 _RUNS = "tests/jobpipe/worker/test_runner.py"
@@ -101,8 +101,8 @@ MUTATIONS = (
     ),
     Mutation(
         "runner: a stop gives nothing back that has begun",
-        _RUNNER,
-        "            await self._give_back(late, also_begun=True)\n",
+        f"{_WORKER}/runner.py",
+        "            await self.held.give_back(late, also_begun=True)\n",
         "",
         (
             f"{_RUNS}::test_a_graceful_stop_gives_long_jobs_back_with_their_attempt_and_they_run_later[memory]",
@@ -110,22 +110,22 @@ MUTATIONS = (
         ),
     ),
     Mutation(
-        "runner: what came while there was no room is forgotten",
-        _RUNNER,
-        "                self._has_more = True  # Why: what it was nudged for is for when there is room\n",
+        "claim loop: what came while there was no room is forgotten",
+        f"{_WORKER}/claim_loop.py",
+        "                self._prefetch.has_more = True  # Why: what it was woken for is for when there is room\n",
         "                pass\n",
         (f"{_RUNS}::test_a_job_that_came_while_all_places_were_taken_begins_as_soon_as_one_is_free",),
     ),
     Mutation(
-        "runner: no look without a wake-up",
-        _RUNNER,
+        "claim loop: no look without a wake-up",
+        f"{_WORKER}/claim_loop.py",
         "            pause = POLL * random.uniform(0.75, 1.0)  # noqa: S311\n",
         "            pause = 1e6\n",
         ("tests/simulation/test_lives.py::test_no_life_breaks_a_promise[0]",),
     ),
     Mutation(
-        "runner: leases are unknown until the event loop hears of them",
-        _RUNNER,
+        "held jobs: leases are unknown until the event loop knows them",
+        f"{_WORKER}/held_jobs.py",
         "        return [*self._held, *self._arriving]\n",
         "        return list(self._held)\n",
         (
@@ -133,8 +133,8 @@ MUTATIONS = (
         ),
     ),
     Mutation(
-        "runner: a job begins though its lease has run out",
-        _RUNNER,
+        "held jobs: a job begins though its lease has run out",
+        f"{_WORKER}/held_jobs.py",
         "            if now <= run.held_until:\n",
         "            if True:\n",
         (

@@ -69,8 +69,8 @@ class Process:
             slots=self._world.chance.choice((1, 2, 4)),
             lease=pipe.settings.lease,
             clock=ProcessClock(self.loop),
+            name=self.name,
         )
-        self.runner.name = self.name
         await self.runner.start()
         self._maintenance = Maintenance(
             pipe.store,
@@ -81,7 +81,7 @@ class Process:
             on_counts=pipe.throughput.note,
         )
         self._maintenance.greet()
-        self.runner.on_progress = self._keep_soon
+        self.runner.held.on_progress = self._keep_soon
         self._keep()
 
     # What the keeper's thread does. Why not on the loop: a handler that blocks it must not hold this up.
@@ -126,8 +126,8 @@ class Process:
         if self._maintenance is not None:
             self._maintenance.leave()
         self._world.tell(self.name, "has stopped")
-        if runner.leases() and self._is_gentle:
-            self.fail(f"{self.name} has stopped and still holds {len(runner.leases())} jobs")
+        if runner.held.leases() and self._is_gentle:
+            self.fail(f"{self.name} has stopped and still holds {len(runner.held.leases())} jobs")
         self._end()
 
     def _end(self) -> None:

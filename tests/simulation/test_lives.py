@@ -17,8 +17,8 @@ from jobpipe.model.job import Move
 from jobpipe.stores.base import ClaimResult, Lease, NewJob, Receipt, Rescued, Settlement
 from jobpipe.stores.memory import MemoryStore
 from jobpipe.stores.memory.record import Record
-from jobpipe.worker import runner as runner_module
-from jobpipe.worker.runner import Runner
+from jobpipe.worker import claim_loop
+from jobpipe.worker.held_jobs import HeldJobs
 
 from .life import Life, MakeStore, Summary
 from .program import Program
@@ -207,15 +207,15 @@ def test_a_store_that_breaks_a_promise_is_found(
     assert str(again.value) == str(first.value)
 
 
-async def keep(self: Runner, runs: list[Any], *, also_begun: bool = False) -> None:
+async def keep(self: HeldJobs, runs: list[Any], *, also_begun: bool = False) -> None:
     """Gives nothing back."""
 
 
 @pytest.mark.parametrize(
     ("owner", "name", "broken", "bad_input"),
     [
-        (Runner, "_give_back", keep, "still holds|were lost by their workers"),
-        (runner_module, "POLL", 10_000.0, "s after the last fault"),
+        (HeldJobs, "give_back", keep, "still holds|were lost by their workers"),
+        (claim_loop, "POLL", 10_000.0, "s after the last fault"),
     ],
     ids=["no give-back", "no poll"],
 )

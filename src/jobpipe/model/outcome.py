@@ -103,7 +103,10 @@ def error_of(error: BaseException) -> JobError:
     )
 
 
-_OURS = ("rate_envelope_queue.", "jobpipe.worker.runner", "concurrent.futures.", "asyncio.")
+_OURS = (
+    *("rate_envelope_queue.", "jobpipe.worker.", "jobpipe.jobtypes.jobtype"),
+    *("concurrent.futures.", "asyncio."),
+)
 
 
 def _of_handler(frames: TracebackType | None) -> TracebackType | None:

@@ -87,7 +87,7 @@ def _families(
         present,
         _histograms("jobpipe_run_seconds", "Seconds of a run, in this process", "type", run_seconds),
         _histograms(
-            "jobpipe_wait_seconds", "Seconds from due to claimed, in this process", "queue", wait_seconds
+            "jobpipe_wait_seconds", "Seconds from due to begun, in this process", "queue", wait_seconds
         ),
     ]
 

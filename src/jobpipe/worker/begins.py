@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from ..errors import StoreError
 from ..model.lease import Lease, LeaseState
 from .held import HeldJob
+
+if TYPE_CHECKING:
+    from ..gateway.lazy_store import Gateway
 
 logger = logging.getLogger("jobpipe")
 
@@ -28,10 +32,16 @@ class Begins:
     """Those of one runner. Handlers in threads and the heartbeat use it, too."""
 
     def __init__(
-        self, now: Callable[[], float], tell: Callable[[list[Lease], list[float]], Awaitable[object]]
+        self,
+        gateway: Gateway,
+        now: Callable[[], float],
+        is_needed: Callable[[], bool],
+        on_states: Callable[[Mapping[Lease, LeaseState]], object],
     ) -> None:
+        self._store, self._async_store, _ = gateway
         self._now = now
-        self._tell = tell  # has it stored, and calls `stored`
+        self._is_needed = is_needed  # may jobs begin of which the store is to be told?
+        self._on_states = on_states  # gets what the store answers
         self._begun: set[HeldJob] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._is_stopped = False
@@ -58,14 +68,15 @@ class Begins:
             if run.claim.lease in states:
                 self._begun.discard(run)
                 run.is_begin_stored = True
+        self._on_states(states)
 
     # On the event loop
 
-    def watch(self, is_needed: Callable[[], bool], after: float = _TOLD_AFTER) -> None:
+    def watch(self, after: float = _TOLD_AFTER) -> None:
         """Tell the store again and again, as long as it is needed."""
         if not self._is_stopped and self._timer is None and (self._telling is None or self._telling.done()):
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(after, self._look, is_needed)
+            self._timer = loop.call_later(after, self._look)
 
     async def stop(self) -> None:
         """Tell no more."""
@@ -75,26 +86,25 @@ class Begins:
         if self._telling is not None:
             await self._telling
 
-    def _look(self, is_needed: Callable[[], bool]) -> None:
+    def _look(self) -> None:
         self._timer = None
         told = self.due()
         if told[0]:
-            self._telling = asyncio.get_running_loop().create_task(
-                self._tell_all(told, is_needed), name="jobpipe-begins"
-            )
-        elif is_needed():
-            self.watch(is_needed)
+            self._telling = asyncio.get_running_loop().create_task(self._tell(*told), name="jobpipe-begins")
+        elif self._is_needed():
+            self.watch()
 
-    async def _tell_all(self, told: Told, is_needed: Callable[[], bool]) -> None:
+    async def _tell(self, leases: list[Lease], started_at: list[float]) -> None:
         pause = _TOLD_AFTER
         try:
-            await self._tell(*told)
+            states = await self._async_store.call(self._store.begin, leases, started_at)
+            self.stored(dict(zip(leases, states, strict=True)))
         except StoreError as error:
-            logger.debug("%d jobs have begun, which cannot be stored for now: %s", len(told[0]), error)
+            logger.debug("%d jobs have begun, which cannot be stored for now: %s", len(leases), error)
             pause = _AWAY_PAUSE
         except Exception:
             logger.exception("that jobs have begun could not be stored; trying again")
             pause = _AWAY_PAUSE
         self._telling = None
-        if is_needed():
-            self.watch(is_needed, pause)
+        if self._is_needed():
+            self.watch(pause)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -15,10 +14,14 @@ from rate_envelope_queue import Context, Decision, Envelope, RateLimited, StopEn
 from ..errors import BadInputError
 from ..jobtypes.current import CurrentJob, reset_current, set_current
 from ..model import json
-from ..model.job import Move, Progress
+from ..model.job import Move
 from ..model.lease import Claim, Outcome
 from ..model.outcome import Carried, Hopeless, outcome_of
 from .held import HeldJob
+
+if TYPE_CHECKING:
+    from .held_jobs import HeldJobs
+    from .settler import Settler
 
 logger = logging.getLogger("jobpipe")
 
@@ -29,18 +32,11 @@ _SIGNALS = (RateLimited, StopEnvelope, StopType)
 
 
 class Executor:
-    """Makes the envelopes of one runner. What it is given is called on the loop, or in the thread of a plain function."""
+    """Makes the envelopes of one runner. Plain functions begin and report in their threads, all else is on the loop."""
 
-    def __init__(
-        self,
-        *,
-        begin: Callable[[HeldJob], bool],
-        report: Callable[[HeldJob, Progress], None],
-        end: Callable[[HeldJob, Outcome], object],
-    ) -> None:
-        self._begin = begin  # may it begin?
-        self._report = report
-        self._end = end
+    def __init__(self, held: HeldJobs, settler: Settler) -> None:
+        self._held = held
+        self._settler = settler
 
     def envelope(self, run: HeldJob) -> Envelope[HeldJob]:
         """The envelope that runs it."""
@@ -74,7 +70,7 @@ class Executor:
 
     async def _run_coroutine(self, context: Context, envelope: Envelope[HeldJob]) -> None:
         run = envelope.payload
-        if self._begin(run):
+        if self._held.begin(run):
             token = set_current(self._current(run, context))
             try:
                 run.result = _result(await run.job_type.run(self._argument(run)))
@@ -85,7 +81,7 @@ class Executor:
 
     def _run_function(self, context: Context, envelope: Envelope[HeldJob]) -> None:
         run = envelope.payload
-        if self._begin(run):
+        if self._held.begin(run):
             # Why never reset: each call in a thread has a context of its own.
             set_current(self._current(run, context))
             try:
@@ -94,7 +90,7 @@ class Executor:
                 raise Carried(signal) from None
 
     def _current(self, run: HeldJob, context: Context) -> CurrentJob:
-        return CurrentJob(run.claim, context, partial(self._report, run))
+        return CurrentJob(run.claim, context, partial(self._held.report, run))
 
     def _argument(self, run: HeldJob) -> Any:
         try:
@@ -104,7 +100,7 @@ class Executor:
 
     def _succeeded(self, context: Context, envelope: Envelope[HeldJob]) -> None:
         run = envelope.payload
-        self._end(run, Outcome(move=Move.SUCCEED, result=run.result, progress=run.progress))
+        self._settler.end(run, Outcome(move=Move.SUCCEED, result=run.result, progress=run.progress))
 
     def _failed(self, context: Context, envelope: Envelope[HeldJob], error: BaseException) -> Decision:
         run = envelope.payload
@@ -115,7 +111,7 @@ class Executor:
         else:
             outcome = replace(outcome_of(error, run.claim, run.job_type.backoff), progress=run.progress)
             _log(run.claim, outcome)
-        self._end(run, outcome)
+        self._settler.end(run, outcome)
         return drop()
 
 

@@ -30,7 +30,7 @@ class Heartbeat:
         self._maintenance.greet()
         self._thread.start()
         if self._runner is not None:
-            self._runner.on_progress = self._bell.set
+            self._runner.held.on_progress = self._bell.set
 
     def stop(self) -> None:
         """End the thread, and have the worker forgotten."""

@@ -17,7 +17,7 @@ _FIRST = 10_000
 
 
 class HeldJob:
-    """What is known of it here. Who changes one of the flags has the lock of the runner."""
+    """What is known of it here. Who changes one of the flags has the lock of HeldJobs."""
 
     __slots__ = (
         *("began_at", "claim", "envelope", "is_cancelling", "is_ended", "is_gone", "job_type", "progress"),
@@ -45,6 +45,12 @@ class HeldJob:
         """When it began, by the clock of the store. Why not to the letter with a limit: it has its place in a rate."""
         late = 0.0 if self.job_type.limit is not None else self.began_at - self.taken_at
         return self.claim.started_at + late
+
+    @property
+    def waited(self) -> float:
+        """Seconds from when it could have run to its begin."""
+        claim = self.claim
+        return max(claim.started_at + self.began_at - self.taken_at - claim.run_at, 0.0)
 
     @property
     def lacks_key(self) -> bool:

@@ -62,6 +62,7 @@ class Maintenance:
     ) -> None:
         self._store = store
         self._runner = runner
+        self._held = runner.held if runner is not None else None
         self._lease = lease
         self._keep = keep
         self._fire_ticks = tick
@@ -116,21 +117,22 @@ class Maintenance:
         return None
 
     def _extend(self) -> None:
-        leases = self._runner.leases() if self._runner is not None else []
-        if leases and self._runner is not None:
-            asked_at = self._runner.now()
+        leases = self._held.leases() if self._held is not None else []
+        if leases and self._held is not None:
+            asked_at = self._held.now()
             states = self._store.extend(leases, self._lease)
-            self._runner.kept(dict(zip(leases, states, strict=True)), asked_at)
+            self._held.extended(dict(zip(leases, states, strict=True)), asked_at)
         self._tell_begins(after=_LONGEST_UNTOLD)  # Why last: nothing may hold up the leases
 
     def _tell_begins(self, after: float) -> None:
         """Why here, too: a handler may block the event loop, and is to be seen running all the same."""
-        leases, started_at = self._runner.begins(after) if self._runner is not None else ([], [])
-        if leases and self._runner is not None:
-            self._runner.begun(dict(zip(leases, self._store.begin(leases, started_at), strict=True)))
+        leases, started_at = self._held.begins.due(after) if self._held is not None else ([], [])
+        if leases and self._held is not None:
+            states = self._store.begin(leases, started_at)
+            self._held.begins.stored(dict(zip(leases, states, strict=True)))
 
     def _note_progress(self) -> None:
-        reports = self._runner.take_progress() if self._runner is not None else []
+        reports = self._held.take_progress() if self._held is not None else []
         if reports:
             self._tell_begins(after=0.0)
             self._store.progress(reports)

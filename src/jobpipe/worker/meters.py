@@ -50,7 +50,7 @@ class Meters:
         self.run_seconds: defaultdict[str, Histogram] = defaultdict(Histogram)
         """From begin to end of a run, by type."""
         self.wait_seconds: defaultdict[str, Histogram] = defaultdict(Histogram)
-        """From when it could have run to its claim, by queue."""
+        """From when it could have run to its begin, by queue."""
 
     def forget_others(self, queues: Container[str], types: Container[str]) -> None:
         """Keep those of these names only: others have no jobs any more. May be called from any thread."""

@@ -28,6 +28,8 @@ class Prefetch:
         self._sent_at = -inf
         self.refill_at = slots
         """No more jobs than this in slots or ahead of them, and it is time to claim more."""
+        self.has_more = True
+        """May a claim find jobs, without any signal, as soon as there is room?"""
 
     def ended(self, now: float) -> None:
         """A job has ended."""
@@ -42,6 +44,10 @@ class Prefetch:
         wanted = self._slots + self._ended_lately(now)
         self.refill_at = max(self._slots - 1, wanted // 2)
         return wanted - held if held <= self.refill_at else 0
+
+    def is_low(self, held: int) -> bool:
+        """Is it time to claim more, as far as there is more?"""
+        return self.has_more and held <= self.refill_at
 
     def has_turnover(self, now: float) -> bool:
         """Has a slot become free just now?"""

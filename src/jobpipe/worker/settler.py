@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
-from ..errors import StoreAwayError
+from ..errors import LeaseLostError, StoreAwayError
 from ..failpoints import reach
-from ..model.lease import Settlement
+from ..model.lease import Outcome, Settlement
+from .held import HeldJob
+
+if TYPE_CHECKING:
+    from ..gateway.lazy_store import Gateway
+    from .held_jobs import HeldJobs
+    from .prefetch import Prefetch
 
 logger = logging.getLogger("jobpipe")
 
@@ -21,23 +27,27 @@ _AWAY_PAUSES = (0.05, 0.2, 1.0)
 class Settler:
     """The outcomes that are to be recorded; used on one event loop."""
 
-    def __init__(
-        self,
-        settle: Callable[[list[Settlement]], Awaitable[list[bool]]],
-        on_settled: Callable[[list[tuple[Settlement, bool]]], object],
-    ) -> None:
-        self._settle = settle
-        self._on_settled = on_settled  # told of each batch, and whether each of it was recorded
+    def __init__(self, gateway: Gateway, held: HeldJobs, prefetch: Prefetch) -> None:
+        self._store, self._async_store, _ = gateway
+        self._held = held
+        self._prefetch = prefetch
         self._settlements: list[Settlement] = []
         self._task: asyncio.Task[None] | None = None
 
-    def add(self, settlement: Settlement) -> None:
-        """Record it soon, with all that comes meanwhile."""
-        self._settlements.append(settlement)
+    def end(self, run: HeldJob, outcome: Outcome) -> None:
+        """A run has ended: record its outcome soon, with those of all that end meanwhile."""
+        if not self._held.end(run):
+            return
+        self._settlements.append(Settlement(run.claim.lease, outcome, run.started_at))
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(
                 self._settle_all(), name="jobpipe-settlements"
             )
+        if outcome.cools:
+            self._held.cool(run.claim.type)
+        wake = self._held.wake
+        if self._prefetch.is_low(self._held.unended) and not wake.is_set():
+            wake.set()
 
     async def finish(self) -> None:
         """Wait a little longer for what is not recorded yet."""
@@ -57,7 +67,7 @@ class Settler:
             batch = self._settlements[:size]
             reach("settle-before")
             try:
-                recorded = await self._settle(batch)
+                recorded = await self._async_store.call(self._store.settle, batch)
                 reach("settle-after")
             except StoreAwayError as error:
                 if not failures:
@@ -74,4 +84,16 @@ class Settler:
                 recorded = [False]
             failures = 0
             del self._settlements[: len(batch)]
-            self._on_settled(list(zip(batch, recorded, strict=True)))
+            for settlement, is_recorded in zip(batch, recorded, strict=True):
+                self._settled(settlement, is_recorded)
+
+    def _settled(self, settlement: Settlement, is_recorded: bool) -> None:
+        lease, outcome = settlement.lease, settlement.outcome
+        run = self._held.settled(lease)
+        if run is not None:
+            if outcome.cools:
+                self._held.cooled(run.claim.type)
+            if run.job_type.limit is not None or outcome.waits_again:
+                self._held.wake.set()  # only now its place is free, or the time of its next run known
+        if not is_recorded and not (run is not None and run.is_cancelling):
+            logger.warning("%s", LeaseLostError(lease.id))

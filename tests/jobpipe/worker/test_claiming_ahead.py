@@ -45,7 +45,7 @@ async def claim_ahead(pipe: Jobpipe, first: str, *others: str) -> None:
 
 
 async def leased(pipe: Jobpipe) -> set[str]:
-    return {lease.id for lease in runner_of(pipe).leases()}
+    return {lease.id for lease in runner_of(pipe).held.leases()}
 
 
 @pytest.mark.usefixtures("patient")
@@ -65,6 +65,28 @@ def test_what_is_claimed_ahead_is_queued_until_it_begins(pipe: Jobpipe) -> None:
             other.go.set()
             job = await finished(pipe, "next")
             assert (job.status, job.attempts, len(job.history)) == (JobStatus.DONE, 1, 1)
+
+    run(scenario())
+
+
+@pytest.mark.usefixtures("patient")
+def test_what_is_claimed_ahead_has_waited_until_it_begins(pipe: Jobpipe) -> None:
+    async def scenario() -> None:
+        gate, other = Gate(), Gate()
+        pipe.job("block")(gate.pass_through)
+        pipe.job("next", queue="others")(other.pass_through)
+        async with pipe, pipe.running(workers=1):
+            await claim_ahead(pipe, "block", "next")
+            assert pipe.service is not None
+            waits = pipe.service.meters.wait_seconds
+            assert "others" not in waits
+            gate.go.set()
+            job = await until(pipe, "next", JobStatus.RUNNING)
+            other.go.set()
+            assert sum(waits["others"].counts) == 1
+            assert job.started_at is not None
+            waited = (job.started_at - job.created_at).total_seconds()
+            assert waits["others"].sum == pytest.approx(waited, abs=0.001)
 
     run(scenario())
 
@@ -215,7 +237,7 @@ def test_what_waits_behind_a_slow_job_is_given_back(
             async with idle.running():
                 job = await finished(idle, "echo")
                 assert (job.status, job.attempts, len(job.history)) == (JobStatus.DONE, 1, 1)
-                assert job.history[0].worker == runner_of(idle).name
+                assert job.history[0].worker == runner_of(idle).info().name
             gate.go.set()
             await finished(busy, "block")
 

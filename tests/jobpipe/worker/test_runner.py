@@ -58,7 +58,7 @@ def test_a_job_that_came_while_all_places_were_taken_begins_as_soon_as_one_is_fr
     memory: Jobpipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also if it had room to claim more than it has places: nobody waits for the poll."""
-    monkeypatch.setattr("jobpipe.worker.runner.POLL", 1e6)
+    monkeypatch.setattr("jobpipe.worker.claim_loop.POLL", 1e6)
 
     async def scenario() -> None:
         gates = {name: Gate() for name in "abc"}
@@ -216,6 +216,22 @@ def test_a_job_that_recovers_is_done_and_its_history_tells_of_the_failures(pipe:
     job = run_one(pipe, "flaky")
     assert (job.status, job.attempts, job.result, job.error) == (JobStatus.DONE, 3, 3, None)
     assert [attempt.error is None for attempt in job.history] == [False, False, True]
+
+
+@pytest.mark.parametrize("deadline", [None, 60.0])
+@pytest.mark.parametrize("is_async", [True, False], ids=["coroutine", "function"])
+def test_a_traceback_begins_at_the_handler(memory: Jobpipe, is_async: bool, deadline: float | None) -> None:
+    def broken(number: int) -> None:
+        raise ValueError("here")
+
+    async def broken_coroutine(number: int) -> None:
+        broken(number)
+
+    memory.job("broken", max_retries=0, deadline=deadline)(broken_coroutine if is_async else broken)
+    error = run_one(memory, "broken", 5).error
+    assert error is not None
+    assert error.traceback is not None
+    assert error.traceback.count("File ") == (2 if is_async else 1), error.traceback
 
 
 def test_without_retries_it_runs_once(pipe: Jobpipe) -> None:

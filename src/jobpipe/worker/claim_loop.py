@@ -1,0 +1,182 @@
+"""ClaimLoop: claims jobs in batches as long as there is room, and sends their envelopes to the slots.
+
+How many it claims ahead of the slots is the policy of `Prefetch`. It looks when it is woken, when the next job is due,
+and now and then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from typing import TYPE_CHECKING
+
+from rate_envelope_queue import AsyncRateEnvelopeQueue, Envelope
+
+from ..errors import StoreError
+from ..failpoints import reach
+from ..model.job import Move
+from ..model.lease import Claim, ClaimResult, Outcome
+from ..model.outcome import BrokenJob, error_of
+from .held import HeldJob
+
+if TYPE_CHECKING:
+    from ..gateway.lazy_store import Gateway
+    from ..model.counts import WorkerInfo
+    from .executor import Executor
+    from .held_jobs import HeldJobs
+    from .prefetch import Prefetch
+    from .settler import Settler
+
+logger = logging.getLogger("jobpipe")
+
+POLL = 1.0
+"""Seconds after which it looks for jobs even if it was not woken."""
+_AWAY_PAUSES = (0.05, 0.2, 1.0)
+
+
+class ClaimLoop:
+    """The one of a runner."""
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        worker: WorkerInfo,
+        held: HeldJobs,
+        executor: Executor,
+        settler: Settler,
+        queue: AsyncRateEnvelopeQueue,
+        prefetch: Prefetch,
+        *,
+        lease: float,
+    ) -> None:
+        self._store, self._async_store, _ = gateway
+        self._worker = worker
+        rated = {limit.type for limit in worker.limits if limit.interval}
+        self._types = list(worker.types)
+        self._unrated = [type for type in self._types if type not in rated]
+        self._held = held
+        self._executor = executor
+        self._settler = settler
+        self._queue = queue
+        self._prefetch = prefetch
+        self._lease = lease
+        self._task: asyncio.Task[None] | None = None
+        self._is_stopping = False
+
+    def start(self) -> None:
+        """Begin to claim."""
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="jobpipe-claims")
+
+    async def stop(self) -> None:
+        """Claim no more; what a claim under way brings is given back."""
+        self._is_stopping = True
+        self._held.wake.set()
+        if self._task is not None:
+            await self._task
+
+    def wake_from_thread(self) -> None:
+        """There may be jobs; from any thread."""
+        if not self._held.wake.is_set():
+            self._held.call_from_thread(self._held.wake.set)
+
+    async def _run(self) -> None:
+        failures = 0
+        wake = self._held.wake
+        while not self._is_stopping:
+            wake.clear()
+            pause = POLL * random.uniform(0.75, 1.0)  # noqa: S311
+            await self._give_back_stale()
+            room = self._prefetch.room(self._held.unended, self._held.now())
+            if room > 0:
+                try:
+                    result = await self._async_store.call(self._claim, room)
+                except StoreError as error:
+                    if not failures:
+                        logger.warning("no jobs can be claimed for now: %s", error)
+                    pause = _AWAY_PAUSES[min(failures, len(_AWAY_PAUSES) - 1)]
+                    failures += 1
+                except Exception:
+                    logger.exception("no jobs could be claimed; trying again")
+                else:
+                    failures = 0
+                    await self._take_on(result.claims)
+                    if result.has_more and result.claims:
+                        continue
+                    if result.due_in is not None:
+                        # Why not at once: what is due and was not claimed cannot be, for now.
+                        pause = min(pause, result.due_in or _AWAY_PAUSES[0])
+            else:
+                self._prefetch.has_more = True  # Why: what it was woken for is for when there is room
+            pause = min(pause, self._prefetch.pause(self._held.unended))
+            try:
+                async with asyncio.timeout(max(pause, 0.001)):
+                    await wake.wait()
+            except TimeoutError:
+                pass
+
+    async def _give_back_stale(self) -> None:
+        """Give back what waits here while no job ends, or for long: those that run take longer than the ones before."""
+        if self._held.unended > self._worker.slots:
+            latest = self._prefetch.stale_before(self._held.now())
+            await self._held.give_back([run for run in self._held.waiting() if run.taken_at < latest])
+
+    def _claim(self, room: int) -> ClaimResult:
+        """In a thread of the store."""
+        held, worker, prefetch = self._held, self._worker, self._prefetch
+        # Why not all types: a job whose time to start has come must not wait for a slot.
+        has_slots = held.unended < worker.slots or prefetch.has_turnover(held.now())
+        types = self._types if has_slots else self._unrated
+        prefetch.has_more = True
+        reach("claim-before")
+        asked_at = held.now()  # Why before: nobody knows when in the meantime the leases began
+        free = max(worker.slots - held.unended, 0)
+        result = self._store.claim(worker.name, types, room, self._lease, worker.limits, free)
+        if result.claims:
+            reach("claim-after")
+        prefetch.has_more = result.has_more or result.due_in == 0 or not has_slots
+        held.expect(result.claims, asked_at)
+        return result
+
+    async def _take_on(self, claims: list[Claim]) -> None:
+        envelopes: list[Envelope[HeldJob]] = []
+        unkeyed: list[HeldJob] = []
+        for run in self._held.hold(claims):
+            claim = run.claim
+            try:
+                if claim.problem is not None:
+                    raise BrokenJob(claim.problem)
+                run.envelope = self._executor.envelope(run)
+                if run.lacks_key:
+                    run.key = run.job_type.key(claim.payload)
+            except Exception as error:
+                # Values that no call lets in: somebody else has put them into the store.
+                run.began_at = run.taken_at
+                self._settler.end(run, Outcome(move=Move.FAIL, error=error_of(error)))
+                continue
+            if run.key is not None:
+                unkeyed.append(run)
+                continue
+            envelopes.append(run.envelope)
+        if claims:
+            reach("claim-taken")
+        if self._held.keep_cool([envelope.payload for envelope in envelopes]):
+            envelopes = [envelope for envelope in envelopes if not envelope.payload.is_gone]
+        if unkeyed:
+            await self._held.give_back(unkeyed)
+            self._held.wake.set()
+        if self._is_stopping:
+            await self._held.give_back([envelope.payload for envelope in envelopes])
+        elif envelopes:
+            self._send(envelopes)
+
+    def _send(self, envelopes: list[Envelope[HeldJob]]) -> None:
+        """Those that their rate lets start later wait for their time here."""
+        self._prefetch.sent(self._held.now())
+        now = [envelope for envelope in envelopes if not envelope.payload.claim.starts_in]
+        if now:
+            self._queue.send_nowait(*now)
+        for envelope in envelopes if len(now) < len(envelopes) else ():
+            starts_in = envelope.payload.claim.starts_in
+            if starts_in:
+                self._queue.send_nowait(envelope, delay=starts_in)
