@@ -50,9 +50,9 @@ MUTATIONS = (
     ),
     Mutation(
         "memory: a claim does not count the attempt",
-        f"{_STORES}/memory/store.py",
-        "        record.attempts += 1\n        record.runs += 1\n",
-        "        record.runs += 1\n",
+        f"{_STORES}/memory/runs.py",
+        "    record.attempts += 1\n    record.runs += 1\n",
+        "    record.runs += 1\n",
         (
             f"{_MEMORY}::test_lost_worker_costs_the_attempt",
             f"{_MEMORY}::test_poison_job_fails_at_its_last_attempt",
