@@ -80,7 +80,7 @@ MUTATIONS = (
     ),
     Mutation(
         "sqlite: a rescue does not look at the lease again",
-        f"{_STORES}/sqlite/store.py",
+        f"{_STORES}/sqlite/leasing.py",
         'cursor.execute(sql("expired"), {"now": now, "limit": limit}).fetchall()',
         'cursor.execute(sql("expired"), {"now": 1e12, "limit": limit}).fetchall()',
         (f"{_SQLITE}::test_only_the_lease_that_was_extended_lives_on",),
@@ -155,10 +155,10 @@ MUTATIONS = (
     Mutation(
         "sqlite: jobs are there before the batch is whole",
         f"{_STORES}/sqlite/store.py",
-        '                reach("enqueue-inside")\n',
-        '                cursor.execute("COMMIT")\n'
-        '                cursor.execute("BEGIN IMMEDIATE")\n'
-        '                reach("enqueue-inside")\n',
+        '            reach("enqueue-inside")\n',
+        '            cursor.execute("COMMIT")\n'
+        '            cursor.execute("BEGIN IMMEDIATE")\n'
+        '            reach("enqueue-inside")\n',
         (f"{_MARKS}::test_enqueue_may_die_at_every_mark[sqlite]",),
     ),
 )
