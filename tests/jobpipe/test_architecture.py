@@ -19,7 +19,7 @@ import rate_envelope_queue
 NAME = "jobpipe"
 LIBRARY = "rate_envelope_queue"
 ROOT = Path(jobpipe.__file__).parent
-LONGEST = 535
+LONGEST = 469
 
 ROOMS = (
     *("errors", "failpoints", "model", "settings", "stores", "gateway", "jobtypes", "worker"),

@@ -50,9 +50,9 @@ MUTATIONS = (
     ),
     Mutation(
         "memory: a claim does not count the attempt",
-        f"{_STORES}/memory/store.py",
-        "        record.attempts += 1\n        record.runs += 1\n",
-        "        record.runs += 1\n",
+        f"{_STORES}/memory/runs.py",
+        "    record.attempts += 1\n    record.runs += 1\n",
+        "    record.runs += 1\n",
         (
             f"{_MEMORY}::test_lost_worker_costs_the_attempt",
             f"{_MEMORY}::test_poison_job_fails_at_its_last_attempt",
@@ -80,7 +80,7 @@ MUTATIONS = (
     ),
     Mutation(
         "sqlite: a rescue does not look at the lease again",
-        f"{_STORES}/sqlite/store.py",
+        f"{_STORES}/sqlite/leasing.py",
         'cursor.execute(sql("expired"), {"now": now, "limit": limit}).fetchall()',
         'cursor.execute(sql("expired"), {"now": 1e12, "limit": limit}).fetchall()',
         (f"{_SQLITE}::test_only_the_lease_that_was_extended_lives_on",),
@@ -155,10 +155,10 @@ MUTATIONS = (
     Mutation(
         "sqlite: jobs are there before the batch is whole",
         f"{_STORES}/sqlite/store.py",
-        '                reach("enqueue-inside")\n',
-        '                cursor.execute("COMMIT")\n'
-        '                cursor.execute("BEGIN IMMEDIATE")\n'
-        '                reach("enqueue-inside")\n',
+        '            reach("enqueue-inside")\n',
+        '            cursor.execute("COMMIT")\n'
+        '            cursor.execute("BEGIN IMMEDIATE")\n'
+        '            reach("enqueue-inside")\n',
         (f"{_MARKS}::test_enqueue_may_die_at_every_mark[sqlite]",),
     ),
 )

@@ -12,7 +12,7 @@ from ..model.counts import WorkerInfo
 from ..model.gate import Gate
 from ..model.job import Job, JobStatus, instant
 from ..model.text import counted
-from ..stores.base import Store
+from ..stores.base import JobStore, Store
 from .limits import rate_text
 
 
@@ -85,7 +85,7 @@ def _why_queued(store: Store, job: Job, needs: str) -> Explanation:
     )
 
 
-def _why_limited(store: Store, job: Job, workers: list[WorkerInfo]) -> Explanation | None:
+def _why_limited(store: JobStore, job: Job, workers: list[WorkerInfo]) -> Explanation | None:
     """Its type is cooling, or has a limit that is reached; None if nothing of that holds it up."""
     limit = next((each for worker in workers for each in worker.limits if each.type == job.type), None)
     key = (store.key_of(job.id) if limit is not None and limit.is_keyed else None) or ""

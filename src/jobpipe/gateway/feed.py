@@ -19,7 +19,7 @@ from ..stores.base import News
 
 if TYPE_CHECKING:
     from ..model.counts import JobEvent
-    from ..stores.base import Store, Watch
+    from ..stores.base import Watch, WatchStore
 
 logger = logging.getLogger("jobpipe")
 
@@ -44,7 +44,7 @@ class _Subscriber:
 class Feed:
     """The watch threads of one handle on a store, and the subscribers, which are called in these threads."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: WatchStore) -> None:
         self._store = store
         self._watches = {news: _WatchThread(store, news) for news in News}
         self._lock = threading.Lock()
@@ -107,7 +107,7 @@ class Feed:
 class _WatchThread:
     """The thread that waits for one kind of news, from the first listener on."""
 
-    def __init__(self, store: Store, news: News) -> None:
+    def __init__(self, store: WatchStore, news: News) -> None:
         self._store = store
         self._news = news
         self._lock = threading.Lock()

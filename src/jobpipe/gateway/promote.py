@@ -15,7 +15,7 @@ from ..errors import JobConflictError, StoreRefusedError
 from ..model.counts import WorkerInfo
 from ..model.job import WAITING, JobStatus
 from ..model.text import counted
-from ..stores.base import Store
+from ..stores.base import JobStore, ScheduleStore, Store, WatchStore
 
 _BATCH = 1_000
 _LOOK_EVERY = 0.25
@@ -61,7 +61,7 @@ def promote(
     return moved
 
 
-def _is_same(source: Store, target: Store) -> bool:
+def _is_same(source: WatchStore, target: WatchStore) -> bool:
     """Does what is put into one appear in the other? Why not by their URLs: a store has many."""
     probe = WorkerInfo(name=f"promote:{uuid4()}", types=(), slots=0, running=(), started_at=0.0)
     target.beat(probe, _PROBED_FOR)
@@ -93,7 +93,7 @@ def _move_jobs(source: Store, target: Store, report: Callable[[Moved], None]) ->
     return moved
 
 
-def _move_schedules(source: Store, target: Store, moved: Moved) -> Moved:
+def _move_schedules(source: ScheduleStore, target: ScheduleStore, moved: Moved) -> Moved:
     entries = source.schedules().entries
     for entry in entries:
         target.put_schedule(entry)
@@ -132,5 +132,5 @@ def _come_to_rest(source: Store, wait_for: Callable[[str], None]) -> None:
         time.sleep(_LOOK_EVERY)
 
 
-def _count(store: Store, *statuses: JobStatus) -> int:
+def _count(store: JobStore, *statuses: JobStatus) -> int:
     return sum(tally.count for tally in store.counts().tallies if tally.status in statuses)

@@ -22,7 +22,7 @@ from ..model.newjob import NewJob, Receipt
 from ..model.request import JobRequest, Name, convert
 from ..model.schedule import Missed, ScheduleEntry, Schedules
 from ..model.ticks import LONGEST, SHORTEST, Timing, following, is_missed, next_from, placed, preview, tick_id
-from ..stores.base import Store
+from ..stores.base import ScheduleStore
 from .async_store import unwrap
 from .lazy_store import Gateway
 from .signals import Signals
@@ -95,7 +95,7 @@ class Timetable:
             raise BadInputError("name", f"{name!r} is taken by another schedule: names must be unique")
         _timing(request)
 
-    def register(self, store: Store) -> None:
+    def register(self, store: ScheduleStore) -> None:
         """Put in what the program declares; what is there already keeps its ticks."""
         for name, request in self._declared.items():
             self._put(store, name, request)
@@ -141,7 +141,7 @@ class Timetable:
         request = JobRequest(type=entry.type, payload=json.decode(entry.payload), queue=entry.queue)
         return unwrap(await self._gateway().async_store.insert([self._prepare(request)], bounds))[0]
 
-    def tick(self, store: Store) -> float | None:
+    def tick(self, store: ScheduleStore) -> float | None:
         """Put in the jobs of all ticks that are due; in how many seconds the next one is."""
         found = store.schedules()
         next_at = [
@@ -151,7 +151,7 @@ class Timetable:
         ]
         return max(min(next_at) - found.now, 0.0) if next_at else None
 
-    def _upcoming(self, store: Store, entry: ScheduleEntry, now: float) -> float | None:
+    def _upcoming(self, store: ScheduleStore, entry: ScheduleEntry, now: float) -> float | None:
         """Its next tick, after the one that is due, if one is; None for one that stays due, to be tried again."""
         if entry.next_at > now:
             return entry.next_at
@@ -166,7 +166,7 @@ class Timetable:
                 logger.error("schedule %s cannot be kept: %s", entry.name, error)
             return None
 
-    def _fire(self, store: Store, entry: ScheduleEntry, next_at: float, now: float) -> bool:
+    def _fire(self, store: ScheduleStore, entry: ScheduleEntry, next_at: float, now: float) -> bool:
         """False if there was no room for the job."""
         job = None if is_missed(entry, now) else self._job(entry)
         reach("tick-before")
@@ -196,7 +196,7 @@ class Timetable:
             logger.error("schedule %s puts no job in: %s", entry.name, error)
             return None
 
-    def _put(self, store: Store, name: str, request: ScheduleRequest) -> ScheduleEntry:
+    def _put(self, store: ScheduleStore, name: str, request: ScheduleRequest) -> ScheduleEntry:
         timing = _timing(request)
         job = self._prepare(JobRequest(type=request.type, queue=request.queue, payload=request.payload))
         entry = ScheduleEntry(
@@ -230,7 +230,7 @@ def _given(request: ScheduleRequest) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not UNSET}
 
 
-def _entry(store: Store, name: str) -> ScheduleEntry:
+def _entry(store: ScheduleStore, name: str) -> ScheduleEntry:
     return _named(store.schedules(), name)
 
 
@@ -241,12 +241,12 @@ def _named(found: Schedules, name: str) -> ScheduleEntry:
     raise ScheduleNotFoundError(name)
 
 
-def _pause(store: Store, name: str) -> ScheduleEntry:
+def _pause(store: ScheduleStore, name: str) -> ScheduleEntry:
     store.pause_schedule(check_text("name", name))
     return _entry(store, name)
 
 
-def _resume(store: Store, name: str) -> ScheduleEntry:
+def _resume(store: ScheduleStore, name: str) -> ScheduleEntry:
     """Again, if others have changed its ticks between the look and the step."""
     while True:
         found = store.schedules()

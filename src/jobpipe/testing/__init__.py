@@ -15,18 +15,20 @@ import pytest
 
 _MODULES = (
     "claiming",
+    "claiming_ahead",
     "concurrency",
     "contract",
+    "cooling",
     "inserting",
+    "inspecting",
     "leases",
     "limiting",
-    "looking",
+    "managing",
     "model",
-    "moving",
     "scheduling",
     "settling",
-    "steering",
     "tools",
+    "transferring",
     "watching",
 )
 # Why before the imports: only what is imported after it tells what it compared.

@@ -11,15 +11,16 @@ import pytest
 from .claiming import Claiming
 from .claiming_ahead import ClaimingAhead
 from .concurrency import Concurrency
+from .cooling import Cooling
 from .inserting import Inserting
-from .inspecting import Looking
+from .inspecting import Inspecting
 from .leases import Leases
 from .limiting import Limiting
-from .managing import Steering
+from .managing import Managing
 from .scheduling import Scheduling
 from .settling import Settling
 from .tools import assert_counts_are_exact
-from .transferring import Moving
+from .transferring import Transferring
 from .watching import Watching
 
 if TYPE_CHECKING:
@@ -27,20 +28,13 @@ if TYPE_CHECKING:
     from .harness import StoreHarness
 
 
-class StoreContract(
-    Inserting,
-    Claiming,
-    ClaimingAhead,
-    Limiting,
-    Settling,
-    Leases,
-    Steering,
-    Scheduling,
-    Looking,
-    Moving,
-    Watching,
-    Concurrency,
+class JobContract(
+    Inserting, Claiming, ClaimingAhead, Limiting, Cooling, Settling, Leases, Managing, Inspecting, Concurrency
 ):
+    """What is asked of a JobStore."""
+
+
+class StoreContract(JobContract, Scheduling, Transferring, Watching):
     """The tests; `harness` is theirs to be given, a new one with an empty store for each test."""
 
     @pytest.fixture

@@ -1,4 +1,4 @@
-"""Looking: pages, counts, places in the queue, and the workers that are known."""
+"""Inspect: jobs, pages, counts and positions in the queue."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from ..model.counts import Filter, Page, Tally, WorkerInfo
+from ..model.counts import Filter, Page, Tally
 from ..model.job import JobStatus, Move
 from .tools import (
     BOOM,
@@ -28,11 +28,7 @@ if TYPE_CHECKING:
     from .harness import StoreHarness
 
 
-def worker(name: str, *, slots: int = 4) -> WorkerInfo:
-    return WorkerInfo(name=name, types=("work", "mail"), slots=slots, running=("a", "b"), started_at=1.5)
-
-
-class Looking:
+class Inspecting:
     def test_unknown_job_is_none(self, store: Store) -> None:
         assert store.get("a") is None
 
@@ -175,42 +171,6 @@ class Looking:
         assert store.ahead("later") == 4
         store.cancel(["a"])
         assert store.ahead("c") == 2
-
-    def test_worker_is_known_for_so_long(self, store: Store, harness: StoreHarness) -> None:
-        assert store.workers() == []
-        store.beat(worker("w2"), 60)
-        store.beat(worker("w1"), 300)
-        assert [replace(known, seen_at=0.0) for known in store.workers()] == [worker("w1"), worker("w2")]
-        harness.elapse(61)
-        assert [known.name for known in store.workers()] == ["w1"]
-        store.beat(worker("w2"), 60)
-        assert [known.name for known in store.workers()] == ["w1", "w2"]
-
-    def test_worker_that_beats_lives_on_and_says_news(self, store: Store, harness: StoreHarness) -> None:
-        for slots in (1, 2, 3):
-            store.beat(worker("w1", slots=slots), 60)
-            harness.elapse(40)
-        assert [(known.name, known.slots) for known in store.workers()] == [("w1", 3)]
-
-    def test_worker_that_leaves_is_forgotten(self, store: Store) -> None:
-        store.beat(worker("w1"), 60)
-        store.beat(worker("w2"), 60)
-        store.beat(worker("w1"), 0)
-        store.beat(worker("never-known"), 0)
-        assert [known.name for known in store.workers()] == ["w2"]
-
-    def test_worker_is_seen_by_the_clock_of_the_store(self, store: Store) -> None:
-        put(store, new_job("a"))
-        store.beat(worker("w1"), 60)
-        (known,) = store.workers()
-        assert known.seen_at == pytest.approx(look(store, "a").created_at.timestamp(), abs=30)
-        assert known.started_at == 1.5
-
-    def test_hostile_worker_comes_back_equal(self, store: Store) -> None:
-        text = "'; DROP TABLE workers; -- \" \\ %s $1 \U0001f680"
-        info = WorkerInfo(name=text, types=(text, "b"), slots=1, running=(), started_at=0.1)
-        store.beat(info, 60)
-        assert [replace(known, seen_at=0.0) for known in store.workers()] == [info]
 
     def test_every_status_can_be_seen(self, store: Store) -> None:
         bring_one_to_each(store)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 HOSTILE_IDS = ["", "' OR 1=1 --", "a' UNION SELECT 1 --", "*", "%", "a\r\nDEL x", "\U0001f680", "a" * 5_000]
 
 
-class Steering:
+class Managing:
     @pytest.mark.parametrize("status", [JobStatus.SCHEDULED, JobStatus.QUEUED])
     def test_waiting_job_is_cancelled_at_once(
         self, store: Store, harness: StoreHarness, status: JobStatus

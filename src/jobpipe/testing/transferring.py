@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .harness import StoreHarness
 
 
-class Moving:
+class Transferring:
     def test_export_gives_what_waits_in_the_order_of_insertion(self, store: Store) -> None:
         bring_one_to_each(store)
         put(store, new_job("later", delay=60), new_job("last", priority=9))

@@ -1,4 +1,4 @@
-"""Watching: events, complete and in order, and watches that wake up."""
+"""Watch: events, complete and in order, watches that wake up, and the workers that are listed."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
-from ..model.counts import JobEvent
+from ..model.counts import JobEvent, WorkerInfo
 from ..model.gate import Limit
 from ..model.job import JobStatus, Move
 from ..model.lease import Claim
 from ..stores.base import News, Watch
-from .tools import BOOM, finish, new_job, put, take_one
+from .tools import BOOM, finish, look, new_job, put, take_one
 
 if TYPE_CHECKING:
     from ..stores.base import Store
@@ -83,6 +84,10 @@ def wakes_up(watch: Watch, change: Callable[[], object]) -> bool:
         waking = pool.submit(watch.wait, PATIENCE)
         change()
         return waking.result()
+
+
+def worker(name: str, *, slots: int = 4) -> WorkerInfo:
+    return WorkerInfo(name=name, types=("work", "mail"), slots=slots, running=("a", "b"), started_at=1.5)
 
 
 class Watching:
@@ -237,3 +242,41 @@ class Watching:
             waiting = pool.submit(watch.wait, 600.0)
             watch.close()
             waiting.result(timeout=PATIENCE)
+
+    # Workers
+
+    def test_worker_is_known_for_so_long(self, store: Store, harness: StoreHarness) -> None:
+        assert store.workers() == []
+        store.beat(worker("w2"), 60)
+        store.beat(worker("w1"), 300)
+        assert [replace(known, seen_at=0.0) for known in store.workers()] == [worker("w1"), worker("w2")]
+        harness.elapse(61)
+        assert [known.name for known in store.workers()] == ["w1"]
+        store.beat(worker("w2"), 60)
+        assert [known.name for known in store.workers()] == ["w1", "w2"]
+
+    def test_worker_that_beats_lives_on_and_says_news(self, store: Store, harness: StoreHarness) -> None:
+        for slots in (1, 2, 3):
+            store.beat(worker("w1", slots=slots), 60)
+            harness.elapse(40)
+        assert [(known.name, known.slots) for known in store.workers()] == [("w1", 3)]
+
+    def test_worker_that_leaves_is_forgotten(self, store: Store) -> None:
+        store.beat(worker("w1"), 60)
+        store.beat(worker("w2"), 60)
+        store.beat(worker("w1"), 0)
+        store.beat(worker("never-known"), 0)
+        assert [known.name for known in store.workers()] == ["w2"]
+
+    def test_worker_is_seen_by_the_clock_of_the_store(self, store: Store) -> None:
+        put(store, new_job("a"))
+        store.beat(worker("w1"), 60)
+        (known,) = store.workers()
+        assert known.seen_at == pytest.approx(look(store, "a").created_at.timestamp(), abs=30)
+        assert known.started_at == 1.5
+
+    def test_hostile_worker_comes_back_equal(self, store: Store) -> None:
+        text = "'; DROP TABLE workers; -- \" \\ %s $1 \U0001f680"
+        info = WorkerInfo(name=text, types=(text, "b"), slots=1, running=(), started_at=0.1)
+        store.beat(info, 60)
+        assert [replace(known, seen_at=0.0) for known in store.workers()] == [info]

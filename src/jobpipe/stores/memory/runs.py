@@ -1,4 +1,4 @@
-"""The end of a run: what an outcome makes of a job in memory."""
+"""The begin and the end of a run: what they make of a job in memory."""
 
 from __future__ import annotations
 
@@ -11,6 +11,16 @@ _UNCOUNTED = frozenset({Move.SNOOZE, Move.RELEASE})
 """A run that ends so was none: its attempt is given back, and the history does not know it."""
 _TELLING = frozenset({Move.FAIL, Move.RETRY, Move.RESCUE})
 """A run that ends so has an error to tell of, even where it ends the job as cancelled."""
+
+
+def begin_run(ledger: Ledger, record: Record, started_at: float, now: float) -> None:
+    """Let a job that is leased run."""
+    record.attempts += 1
+    record.runs += 1
+    record.started_at = started_at
+    record.progress = None
+    record.is_cancel_asked = False
+    ledger.move(record, Move.BEGIN, now)
 
 
 def end_run(ledger: Ledger, record: Record, outcome: Outcome, now: float) -> None:

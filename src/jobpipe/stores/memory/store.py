@@ -7,12 +7,8 @@ a verb; no verb on the way of a job looks at all of them.
 from __future__ import annotations
 
 import time
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from heapq import heapify, heappop, heapreplace
-from itertools import islice
-from secrets import token_hex
 from threading import Condition
 from typing import Any, Self
 
@@ -21,18 +17,19 @@ from msgspec.structs import replace
 
 from ...errors import BadInputError, JobConflictError
 from ...model.admission import Bounds, need_of, refusal
-from ...model.counts import Counts, Filter, JobEvent, Page, Tally, WorkerInfo
-from ...model.gate import MOST_PASSED_OVER, Limit, Limits
-from ...model.job import TRANSITIONS, WAITING, Job, JobError, JobStatus, Move, Progress
-from ...model.lease import Claim, ClaimResult, Lease, LeaseState, Outcome, Rescued, Settlement
+from ...model.counts import Counts, Filter, JobEvent, Page, WorkerInfo
+from ...model.gate import Limit, Limits
+from ...model.job import TRANSITIONS, Job, JobError, JobStatus, Move, Progress
+from ...model.lease import ClaimResult, Lease, LeaseState, Outcome, Rescued, Settlement
 from ...model.newjob import Answer, ExportedJob, NewJob, Receipt, Refusal
 from ...model.schedule import ScheduleEntry, Schedules
 from ..base import Capabilities, News
+from . import inspecting, transfer
+from .claiming import Order, claim
 from .entries import Entries
-from .gates import Selection
 from .ledger import Ledger, Taken, run_at_of
 from .record import Record
-from .runs import end_run
+from .runs import begin_run, end_run
 from .watch import MemoryWatch
 
 WORKER_LOST = JobError(type="WorkerLost", message="worker lost")
@@ -124,79 +121,9 @@ class MemoryStore:
         limits: Sequence[Limit] = (),
         begin: int | None = None,
     ) -> ClaimResult:
-        token = token_hex(16)
-        claims: list[Claim] = []
-        passed_over = 0
         with self._step() as now:
-            selection = Selection(self._ledger.gates, limits, now)
-            lanes = [
-                lane
-                for type in set(types)
-                for queue, lane in self._ledger.lanes.get(type, {}).items()
-                if lane.counts[JobStatus.QUEUED] and queue not in self._paused
-            ]
-            heads = [
-                (record.precedence(), lane, record)
-                for lane in selection.opened(lanes, limit)
-                if (record := lane.ready.first())
-            ]
-            heapify(heads)  # Why no tie ever reaches the lanes: the precedence ends in a unique number.
-            while heads and len(claims) < limit and passed_over < MOST_PASSED_OVER:
-                _, lane, record = heads[0]
-                begins = begin is None or len(claims) < begin
-                if record.is_suspect and not begins:
-                    break
-                starts_in = selection.enter(record)
-                if starts_in is not None:
-                    held = Lease(record.new.id, record.attempts + 1, worker, token)
-                    self._ledger.lease(record, held, now + lease)
-                    claims.append(self._claim(record, held, now, starts_in, begins))
-                    following = lane.ready.first()
-                elif record.heap is lane.ready:  # it is not parked: its whole type has to wait
-                    following = None
-                else:
-                    passed_over += 1
-                    following = lane.ready.first()
-                if following:
-                    heapreplace(heads, (following.precedence(), lane, following))
-                else:
-                    heappop(heads)
-            selection.end()
-            if passed_over == MOST_PASSED_OVER:
-                selection.wait(0.0)
-            upcoming = self._ledger.scheduled.first()
-            if upcoming:
-                selection.wait(upcoming.run_at - now)
-            return ClaimResult(claims, selection.due_in, has_more=bool(heads))
-
-    def _claim(self, record: Record, lease: Lease, now: float, starts_in: float, begins: bool) -> Claim:
-        new = record.new
-        if begins:
-            self._begin(record, now + starts_in, now)
-        return Claim(
-            lease=lease,
-            type=new.type,
-            queue=new.queue,
-            payload=new.payload,
-            attempts=lease.attempt,
-            max_retries=new.max_retries,
-            priority=new.priority,
-            deadline=new.deadline,
-            run_at=record.run_at,
-            created_at=record.created_at,
-            started_at=now + starts_in,
-            starts_in=starts_in,
-            key=record.key,
-            has_begun=begins,
-        )
-
-    def _begin(self, record: Record, started_at: float, now: float) -> None:
-        record.attempts += 1
-        record.runs += 1
-        record.started_at = started_at
-        record.progress = None
-        record.is_cancel_asked = False
-        self._ledger.move(record, Move.BEGIN, now)
+            order = Order(worker, types, limit, lease, limits, begin)
+            return claim(self._ledger, self._paused, order, now)
 
     def begin(self, leases: Sequence[Lease], started_at: Sequence[float]) -> list[LeaseState]:
         states: list[LeaseState] = []
@@ -204,7 +131,7 @@ class MemoryStore:
             for lease, at in zip(leases, started_at, strict=True):
                 record = self._held(lease)
                 if record and record.status is JobStatus.QUEUED:
-                    self._begin(record, at or now, now)
+                    begin_run(self._ledger, record, at or now, now)
                 states.append(_state_of(record))
         return states
 
@@ -241,7 +168,7 @@ class MemoryStore:
             known = self._ledger.jobs.get(lease.id)
             return known is not None and known.settled == lease.token
         if record.status is JobStatus.QUEUED:
-            self._begin(record, settlement.started_at or now, now)
+            begin_run(self._ledger, record, settlement.started_at or now, now)
         end_run(self._ledger, record, settlement.outcome, now)
         record.settled = lease.token
         record.is_suspect = False
@@ -325,46 +252,16 @@ class MemoryStore:
         )
 
     def page(self, filter: Filter, limit: int, before: int | None = None) -> Page:
-        jobs: list[Job] = []
-        last = 0
         with self._step():
-            end = (
-                len(self._ledger.order)
-                if before is None
-                else bisect_left(self._ledger.order, before, key=lambda each: each.number)
-            )
-            for index in range(end - 1, -1, -1):
-                record = self._ledger.order[index]
-                if self._ledger.jobs.get(record.new.id) is not record or not _fits(record, filter):
-                    continue
-                if len(jobs) == limit:
-                    return Page(jobs, last)
-                jobs.append(record.look())
-                last = record.number
-        return Page(jobs, None)
+            return inspecting.page(self._ledger, filter, limit, before)
 
     def counts(self) -> Counts:
         with self._step():
-            tallies = [
-                Tally(lane.queue, lane.type, status, lane.counts[status], total)
-                for lanes in self._ledger.lanes.values()
-                for lane in lanes.values()
-                for status, total in lane.totals.items()
-                if total
-            ]
-            return Counts(tallies, frozenset(self._paused), dict(self._ledger.retired))
+            return inspecting.counts(self._ledger, self._paused)
 
     def ahead(self, id: str) -> int:
         with self._step():
-            record = self._ledger.jobs.get(id)
-            if record is None or record.status is not JobStatus.QUEUED:
-                return 0
-            own = record.precedence()
-            lanes = [
-                lanes[record.new.queue] for lanes in self._ledger.lanes.values() if record.new.queue in lanes
-            ]
-            ready = sum(other.precedence() < own for lane in lanes for other in lane.ready)
-            return ready + self._ledger.gates.parked_before(own, record.new.queue)
+            return inspecting.ahead(self._ledger, id)
 
     def key_of(self, id: str) -> str | None:
         with self._step():
@@ -377,10 +274,7 @@ class MemoryStore:
 
     def events(self, after: int, limit: int) -> list[JobEvent]:
         with self._step():
-            events = self._ledger.events
-            # Why counted from the end: numbers have no gaps here, and those who follow ask for the last few only.
-            first = max(len(events) - max(self._ledger.last_event - after, 0), 0)
-            return [events[at] for at in range(first, min(first + limit, len(events)))]
+            return inspecting.events(self._ledger, after, limit)
 
     def last_event(self) -> int:
         with self._step():
@@ -437,36 +331,15 @@ class MemoryStore:
 
     def export(self, limit: int, after: int = 0) -> list[ExportedJob]:
         with self._step():
-            order = self._ledger.order
-            begin = bisect_right(order, after, key=lambda each: each.number)
-            waiting = (
-                record
-                for record in islice(order, begin, None)
-                if record.status in WAITING and self._ledger.jobs.get(record.new.id) is record
-            )
-            return [record.pack() for record in islice(waiting, limit)]
+            return transfer.export(self._ledger, limit, after)
 
     def adopt(self, exported: Sequence[ExportedJob]) -> int:
         with self._step() as now:
-            for job in exported:
-                known = self._ledger.jobs.get(job.job.id)
-                if known and not job.job.is_same(known.new.fingerprint):
-                    raise JobConflictError(job.job.id)
-            new = [job for job in exported if job.job.id not in self._ledger.jobs]
-            for job in new:
-                record = self._ledger.add(job.job, now, job.created_at, job.attempts, job.runs)
-                record.error, record.history = job.error, job.history
-                record.started_at, record.progress = job.started_at, job.progress
-            return len(new)
+            return transfer.adopt(self._ledger, exported, now)
 
     def discard(self, ids: Sequence[str]) -> int:
         with self._step() as now:
-            found = [record for id in set(ids) if (record := self._ledger.jobs.get(id))]
-            waiting = [record for record in found if record.status in WAITING]
-            for record in waiting:
-                self._ledger.remove(record, now)
-            self._ledger.tidy()
-            return len(waiting)
+            return transfer.discard(self._ledger, ids, now)
 
     def prune(self, keep: float, limit: int = 1_000) -> int:
         pruned = 0
@@ -490,14 +363,6 @@ def _state_of(record: Record | None) -> LeaseState:
     if record is None:
         return LeaseState.LOST
     return LeaseState.CANCELLING if record.is_cancel_asked else LeaseState.HELD
-
-
-def _fits(record: Record, filter: Filter) -> bool:
-    return (
-        filter.status in (None, record.status)
-        and filter.type in (None, record.new.type)
-        and filter.queue in (None, record.new.queue)
-    )
 
 
 def open_memory(url: str) -> MemoryStore:

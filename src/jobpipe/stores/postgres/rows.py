@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from ...model.gate import GateState
 from ...model.job import KEPT_HISTORY, TRANSITIONS, Attempt, Job, JobError, JobStatus, Move, Progress, instant
 from ...model.lease import Claim, Lease, Settlement
 from ..stored import READERS, Reader, optional, read_job, read_values
@@ -176,3 +177,9 @@ _READERS: dict[str, Reader] = {
     "result": optional(_read_json),
     "history": _history_of,
 }
+
+
+def gate_of(row: Sequence[Any]) -> GateState:
+    """A row of gates.sql."""
+    type, key, next_at, running, holders = row
+    return GateState(type=type, key=key, next_at=next_at, running=running, holders=tuple(holders))

@@ -17,7 +17,7 @@ from ...errors import StoreError
 from ...failpoints import reach
 from ...model.admission import Bounds
 from ...model.counts import Counts, Filter, JobEvent, Page, WorkerInfo
-from ...model.gate import GateState, Limit, Limits
+from ...model.gate import Limit, Limits
 from ...model.job import KEPT_HISTORY, WAITING, Job, JobError, JobStatus, Move, Progress, sources
 from ...model.lease import ClaimResult, Lease, LeaseState, Rescued, Settlement
 from ...model.newjob import Answer, ExportedJob, NewJob, Receipt, Refusal
@@ -29,25 +29,22 @@ from .address import Address
 from .arrays import numbers, texts
 from .checking import remarks
 from .claiming import Claimer, Order
-from .connection import Connection, Connections, Result, Step
-from .guest import Guests, lead
+from .connection import Connection, Connections, Step
+from .guest import Guests
 from .inserting import Conversation, insert_steps, insert_values, lock_steps
 from .migrate import migrate
-from .rows import job_of, settle_values, text_of
+from .paging import page_of, page_step
+from .rows import gate_of, job_of, settle_values, text_of
+from .session import Session
 from .statements import Statements
+from .ticking import tick_steps
 from .transfer import adopt, exported_of
 from .watch import PostgresWatch
 
-_KEPT_EVENTS = 10_000
-_FOLD_AFTER = 50
-"""So many changes by this handle, and the journal is folded."""
 _LONG_JOURNAL = 500
-"""So many changes by whomever, and who counts folds it."""
+"""With more changes than that, a count folds it."""
 _PATIENCE = 10_000
-"""Milliseconds that an insert waits at the most for another who heeds the capacity of the same queue."""
-_PATIENCE_OF_TICKS = 2_000
-"""The same for ticks. Why less: who fires them keeps leases alive."""
-_NEWEST = 2**62
+"""Milliseconds that an insert waits at the most for another that holds the capacity of the same queue."""
 _LOST = text_of(JobError(type="WorkerLost", message="worker lost"))
 
 
@@ -64,50 +61,16 @@ class PostgresStore:
     def __init__(self, url: str, *, clock: Callable[[], float] | None = None) -> None:
         self._address = Address.parse(url)
         self._clock = clock
-        """For tests alone: otherwise the server says what time it is."""
         self.url = self._address.url
         self._full_url = url
         self._connections = Connections(self._address)
         self._sql = Statements(self._address.schema)
-        self._tell_changes, self._tell_work = Step(self._sql("tell_changes")), Step(self._sql("tell_work"))
+        self._session = Session(self._connections, self._sql, clock)
+        self._step = self._session.step
         self._claimer = Claimer(self._connections, self._sql)
         self._guests = Guests(self._sql, self._connections)
-        self._changes = 0
 
-    def _step(self, statement: str, /, **values: Any) -> Step:
-        return Step(self._sql(statement), {"now": self._now(), **values})
-
-    def _now(self) -> float | None:
-        return None if self._clock is None else self._clock()
-
-    def _look(self, *steps: Step) -> list[Result]:
-        """Read, after what came due is queued."""
-        return self._connections.run(self._step("come_due"), *steps)[1:]
-
-    def _change(self, *steps: Step, is_work: bool = False) -> list[Result]:
-        """Write, and tell who listens when it is committed: also those who look for work, if there may be some."""
-        tell = self._tell_work if is_work else self._tell_changes
-        results = self._connections.run(self._step("come_due"), *steps, after=tell)[1:]
-        self._changed()
-        return results
-
-    def _has_new_work(self) -> None:
-        """Tell who listens of what was committed just now."""
-        self._connections.run(self._tell_work)
-        self._changed()
-
-    def _changed(self) -> None:
-        self._changes += 1
-        if self._changes >= _FOLD_AFTER:
-            self._fold()
-
-    def _fold(self, *after: Step) -> list[Result]:
-        """Make events and tallies of the journal, and keep no more events than are wanted."""
-        self._changes = 0
-        trim = self._step("trim_events", kept=_KEPT_EVENTS)
-        return self._connections.run(self._step("lock_journal"), self._step("fold"), trim, *after)[3:]
-
-    # Being there
+    # Lifecycle
 
     def migrate(self) -> list[str]:
         connection = self._connections.open()
@@ -126,7 +89,7 @@ class PostgresStore:
     def close(self) -> None:
         self._connections.close()
 
-    # Putting in
+    # Enqueue
 
     def insert(
         self,
@@ -148,13 +111,13 @@ class PostgresStore:
         """The usual case, all jobs new and room for all: one statement for everything, or None."""
         insert = Step(
             self._sql.filled("insert", on_conflict=""),
-            insert_values(jobs, self._now(), bounds),
+            insert_values(jobs, self._session.now(), bounds),
             "enqueue-inside",
         )
         locks = lock_steps(self._sql, jobs, bounds)
         patience = [self._step("patience", milliseconds=_PATIENCE)] if locks else []
         try:
-            written = self._change(*patience, *locks, insert, is_work=True)[-1].rows
+            written = self._session.write(*patience, *locks, insert, is_work=True)[-1].rows
         except StoreError as error:
             if isinstance(error.__cause__, pg.UniqueViolation):
                 return None
@@ -170,30 +133,20 @@ class PostgresStore:
 
         def insert() -> Conversation:
             yield self._step("patience", milliseconds=_PATIENCE)
-            answers = yield from insert_steps(self._sql, batches, bounds, self._now())
+            answers = yield from insert_steps(self._sql, batches, bounds, self._session.now())
             reach("enqueue-inside")
             return answers
 
-        answers = self._converse(insert)
-        self._has_new_work()
+        answers = self._session.converse(insert)
+        self._session.tell_work()
         return answers
-
-    def _converse(self, begin: Callable[[], Conversation]) -> list[Answer]:
-        """Lead a conversation in a transaction of its own."""
-
-        def work(connection: Connection) -> list[Answer]:
-            with connection.transaction():
-                return lead(connection, begin())
-
-        self._look()
-        return self._connections.attempt(work)
 
     def insert_in(
         self, connection: Any, batch: Sequence[NewJob], *, capacity: int = 0
     ) -> Answer | Awaitable[Answer]:
-        return self._guests.insert(connection, batch, capacity, self._now())
+        return self._guests.insert(connection, batch, capacity, self._session.now())
 
-    # Running
+    # Run
 
     def claim(
         self,
@@ -206,27 +159,27 @@ class PostgresStore:
     ) -> ClaimResult:
         order = Order(worker, sorted(set(types)), limit, lease, begin)
         bound = [each for each in limits if each.type in order.types]
-        result = None if bound else self._claimer.claim(order, self._now())
+        result = None if bound else self._claimer.claim(order, self._session.now())
         if result is None:
-            result = self._claimer.claim_limited(order, bound, self._now())
+            result = self._claimer.claim_limited(order, bound, self._session.now())
         if result.claims:
-            self._changed()
+            self._session.changed()
         return result
 
     def begin(self, leases: Sequence[Lease], started_at: Sequence[float]) -> list[LeaseState]:
         if not leases:
             return []
-        (held,) = self._change(self._step("begin", **_tokens(leases), started_at=numbers(started_at)))
+        (held,) = self._session.write(self._step("begin", **_tokens(leases), started_at=numbers(started_at)))
         states = {(id, token): _LEASE_STATE[is_cancelling] for id, token, is_cancelling, _ in held.rows}
         return [states.get((lease.id, lease.token), LeaseState.LOST) for lease in leases]
 
     def extend(self, leases: Sequence[Lease], seconds: float) -> list[LeaseState]:
-        (found,) = self._look(self._step("extend", **_tokens(leases), seconds=seconds))
+        (found,) = self._session.read(self._step("extend", **_tokens(leases), seconds=seconds))
         return [LeaseState.LOST if row[0] is None else _LEASE_STATE[row[0]] for row in found.rows]
 
     def progress(self, reports: Sequence[tuple[Lease, Progress]]) -> None:
         told = [text_of(progress) for _, progress in reports]
-        self._change(self._step("progress", **_tokens([lease for lease, _ in reports]), progress=told))
+        self._session.write(self._step("progress", **_tokens([lease for lease, _ in reports]), progress=told))
 
     def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         if not settlements:
@@ -234,9 +187,9 @@ class PostgresStore:
         cooling = [each for each in settlements if each.outcome.cools]
         seconds = numbers([each.outcome.cools for each in cooling])
         cool = self._step("cool", **_tokens([each.lease for each in cooling]), seconds=seconds)
-        settle = Step(self._sql("settle"), settle_values(settlements, self._now()), "settle-inside")
+        settle = Step(self._sql("settle"), settle_values(settlements, self._session.now()), "settle-inside")
         is_work = any(each.outcome.waits_again for each in settlements)
-        settled = self._change(*([cool] if cooling else []), settle, is_work=is_work)[-1]
+        settled = self._session.write(*([cool] if cooling else []), settle, is_work=is_work)[-1]
         if settled.touched == len(settlements):
             return [True] * settled.touched
         # Some were settled before, or lost: those that still have this token are, or were, settled by it.
@@ -250,33 +203,33 @@ class PostgresStore:
         told = sorted(zip(leases, keys or [None] * len(leases), strict=True), key=lambda each: each[0].id)
         tokens = _tokens([lease for lease, _ in told])
         release = self._step("release", **tokens, keys=[key for _, key in told])
-        (released,) = self._change(release, is_work=True)
+        (released,) = self._session.write(release, is_work=True)
         found = {(id, token) for id, token in released.rows}
         return [(lease.id, lease.token) in found for lease in leases]
 
     def rescue(self, limit: int = 100) -> list[Rescued]:
         rescue = self._step("rescue", limit=limit, error=_LOST, kept=KEPT_HISTORY)
-        (found,) = self._look(rescue._replace(mark="rescue-inside"))
+        (found,) = self._session.read(rescue._replace(mark="rescue-inside"))
         if found.rows:
-            self._has_new_work()
+            self._session.tell_work()
         return [Rescued(id, worker, JobStatus(status)) for id, worker, status in found.rows]
 
-    # Steering
+    # Manage
 
     def cancel(self, ids: Sequence[str]) -> list[JobStatus | None]:
-        return self._steer("cancel", ids, dict.fromkeys(WAITING, JobStatus.CANCELLED))
+        return self._move_each("cancel", ids, dict.fromkeys(WAITING, JobStatus.CANCELLED))
 
     def retry(self, ids: Sequence[str]) -> list[JobStatus | None]:
-        return self._steer("revive", ids, dict.fromkeys(sources(Move.REVIVE), JobStatus.QUEUED))
+        return self._move_each("revive", ids, dict.fromkeys(sources(Move.REVIVE), JobStatus.QUEUED))
 
-    def _steer(
+    def _move_each(
         self, name: str, ids: Sequence[str], becomes: Mapping[JobStatus, JobStatus]
     ) -> list[JobStatus | None]:
         """Do to each job what its status asks for; the status in which it was found."""
         if not ids:
             return []
         is_work = JobStatus.QUEUED in becomes.values()
-        (found,) = self._change(self._step(name, ids=list(ids)), is_work=is_work)
+        (found,) = self._session.write(self._step(name, ids=list(ids)), is_work=is_work)
         statuses = {id: status_of(status) for id, status in found.rows}
         answers = []
         for id in ids:
@@ -287,42 +240,31 @@ class PostgresStore:
         return answers
 
     def pause(self, queue: str) -> None:
-        self._change(self._step("pause", queue=queue))
+        self._session.write(self._step("pause", queue=queue))
 
     def resume(self, queue: str) -> None:
         steps = ("resume", "wait_for_gates", "look_again")
-        self._change(*(self._step(name, queue=queue) for name in steps), is_work=True)
+        self._session.write(*(self._step(name, queue=queue) for name in steps), is_work=True)
 
-    # Looking
+    # Inspect
 
     def get(self, id: str) -> Job | None:
-        (found,) = self._look(self._step("get", id=id))
+        (found,) = self._session.read(self._step("get", id=id))
         return job_of(found.rows[0]) if found.rows else None
 
     def page(self, filter: Filter, limit: int, before: int | None = None) -> Page:
-        # Why the status as a literal: only so does PostgreSQL see which partial index has all of them.
-        status = "" if filter.status is None else f" AND status = '{filter.status.value}'"
-        named = {"type": filter.type, "queue": filter.queue}
-        values = {name: value for name, value in named.items() if value is not None}
-        filters = status + "".join(f" AND {name} = %({name})s" for name in values)
-        (found,) = self._look(
-            Step(
-                self._sql.filled("page", filters=filters),
-                {**values, "before": _NEWEST if before is None else before, "limit": limit + 1},
-            )
-        )
-        shown = found.rows[:limit]
-        return Page(list(map(job_of, shown)), shown[-1][0] if len(found.rows) > limit else None)
+        (found,) = self._session.read(page_step(self._sql, filter, limit, before))
+        return page_of(found.rows, limit)
 
     def counts(self) -> Counts:
         steps = self._step("counts"), self._step("paused"), self._step("is_journal_long", most=_LONG_JOURNAL)
-        counted, paused, long = self._look(*steps)
+        counted, paused, long = self._session.read(*steps)
         if long.rows[0][0]:
-            self._fold()  # Why here: guests fold nothing, and every keeper of leases counts once a second
+            self._session.fold()  # Why here: guests fold nothing, and every heartbeat counts once a second
         return counts_of(counted.rows, (queue for (queue,) in paused.rows))
 
     def ahead(self, id: str) -> int:
-        ((count,),) = self._look(self._step("ahead", id=id))[0].rows
+        ((count,),) = self._session.read(self._step("ahead", id=id))[0].rows
         return int(count)
 
     def key_of(self, id: str) -> str | None:
@@ -330,26 +272,24 @@ class PostgresStore:
         return found.rows[0][0] if found.rows else None
 
     def limits(self, type: str | None = None, key: str | None = None, limit: int = 100) -> Limits:
-        now, gates, cooling = self._look(
-            self._step("time"), self._step("gates", type=type, key=key, limit=limit), self._step("cooling")
+        now, gates, cooling = self._session.read(
+            self._step("time"),
+            self._step("gates", type=type, key=key, limit=limit),
+            self._step("cooling"),
         )
-        states = [
-            GateState(type=type, key=key, next_at=next_at, running=running, holders=tuple(holders))
-            for type, key, next_at, running, holders in gates.rows
-        ]
-        return Limits(now.rows[0][0], states, dict(cooling.rows))
+        return Limits(now.rows[0][0], list(map(gate_of, gates.rows)), dict(cooling.rows))
 
     def events(self, after: int, limit: int) -> list[JobEvent]:
-        self._look()
-        (found,) = self._fold(self._step("events", after=after, limit=limit))
+        self._session.read()
+        (found,) = self._session.fold(self._step("events", after=after, limit=limit))
         return [
             JobEvent(number, id, type, queue, status_of(status), attempts)
             for number, id, type, queue, status, attempts in found.rows
         ]
 
     def last_event(self) -> int:
-        self._look()
-        ((number,),) = self._fold(self._step("last_event"))[0].rows
+        self._session.read()
+        ((number,),) = self._session.fold(self._step("last_event"))[0].rows
         return int(number)
 
     def watch(self, news: News) -> Watch:
@@ -393,56 +333,44 @@ class PostgresStore:
     def fire_tick(
         self, name: str, tick_at: float, next_at: float, job: NewJob | None, *, capacity: int = 0
     ) -> Receipt | Refusal | None:
-        values = {"name": name, "tick_at": tick_at, "next_at": next_at, "job": job and job.id}
-
-        def tick() -> Conversation:
-            yield self._step("patience", milliseconds=_PATIENCE_OF_TICKS)
-            if not (yield self._step("is_next_tick", **values)).rows:
-                return []
-            answers: list[Answer] = [[]]
-            if job is not None:
-                answers = yield from insert_steps(self._sql, [[job]], Bounds(capacity), self._now())
-            if isinstance(answers[0], list):
-                yield self._step("advance", **values)
-                reach("tick-inside")
-            return answers
-
-        answers = self._converse(tick)
+        answers = self._session.converse(
+            lambda: tick_steps(self._session, name, tick_at, next_at, job, Bounds(capacity))
+        )
         if not answers:
             return None
-        self._has_new_work()
+        self._session.tell_work()
         (answer,) = answers
         return answer if not isinstance(answer, list) else answer[0] if answer else None
 
     # Moving to another store
 
     def export(self, limit: int, after: int = 0) -> list[ExportedJob]:
-        (found,) = self._look(self._step("export", limit=limit, after=after))
+        (found,) = self._session.read(self._step("export", limit=limit, after=after))
         return list(map(exported_of, found.rows))
 
     def adopt(self, exported: Sequence[ExportedJob]) -> int:
         def work(connection: Connection) -> int:
             with connection.transaction():
-                return adopt(connection, self._sql, exported, self._now())
+                return adopt(connection, self._sql, exported, self._session.now())
 
         if not exported:
             return 0
         new = self._connections.attempt(work)
-        self._has_new_work()
+        self._session.tell_work()
         return new
 
     def discard(self, ids: Sequence[str]) -> int:
         steps = (self._step(name, ids=list(ids)) for name in ("leave_gates", "discard"))
-        return self._change(*steps)[-1].touched
+        return self._session.write(*steps)[-1].touched
 
-    # Tidying
+    # Maintain
 
     def prune(self, keep: float, limit: int = 1_000) -> int:
         idle = self._step("forget_gates"), self._step("forget_cooling")
-        *_, pruned = self._look(*idle, self._step("prune", keep=keep, limit=limit))
-        self._changed()
+        *_, pruned = self._session.read(*idle, self._step("prune", keep=keep, limit=limit))
+        self._session.changed()
         if pruned.touched < limit:
-            self._fold(self._step("forget_lanes"), self._step("forget_types"))
+            self._session.fold(self._step("forget_lanes"), self._step("forget_types"))
         return pruned.touched
 
 

@@ -22,17 +22,6 @@ from .statements import sql
 Batch = Sequence[NewJob]
 
 
-class Ticket:
-    """Batches that wait for somebody with the lock to insert them."""
-
-    __slots__ = ("answers", "batches", "error")
-
-    def __init__(self, batches: list[tuple[Batch, Bounds]]) -> None:
-        self.batches = batches
-        self.answers: list[Answer] | None = None
-        self.error: BaseException | None = None
-
-
 def insert_all(cursor: sqlite3.Cursor, batches: Sequence[tuple[Batch, Bounds]], now: float) -> list[Answer]:
     """Insert batches, each with the bounds that it has to heed."""
     jobs = [job for batch, _ in batches for job in batch]

@@ -11,7 +11,7 @@ from msgspec import Raw, Struct
 from ...model.gate import GateState
 from ...model.job import TRANSITIONS, Attempt, Job, JobError, JobStatus, Move, Progress, instant
 from ...model.lease import Settlement
-from ...model.newjob import ExportedJob, NewJob
+from ...model.newjob import NewJob
 from ..stored import READERS, Reader, Stored, optional, read_job
 
 
@@ -25,8 +25,8 @@ class _Ended(Struct):
     error: JobError | None
 
 
-_read_error = msgspec.json.Decoder(JobError).decode
-_read_progress = msgspec.json.Decoder(Progress).decode
+read_error = msgspec.json.Decoder(JobError).decode
+read_progress = msgspec.json.Decoder(Progress).decode
 _read_history = msgspec.json.Decoder(list[_Ended]).decode
 _read_json = msgspec.json.Decoder().decode
 _write = msgspec.json.Encoder().encode
@@ -44,47 +44,6 @@ def new_row(job: NewJob, now: float) -> tuple[Any, ...]:
     return (
         *(job.id, job.type, job.queue, status, job.max_retries, job.priority),
         *(run_at, job.deadline, job.fingerprint, Raw(job.payload), job.key),
-    )
-
-
-def adopted_row(job: ExportedJob, now: float) -> tuple[Any, ...]:
-    """An element of adopt.sql's `:jobs`."""
-    id, type, queue, status, max_retries, priority, run_at, deadline, fingerprint, payload, key = new_row(
-        job.job, now
-    )
-    return (
-        *(id, type, queue, status, max_retries, priority, run_at, deadline, fingerprint, key),
-        *(job.attempts, job.runs, job.created_at, job.started_at, job.error, job.progress),
-        *([_ended_of(attempt) for attempt in job.history], payload),
-    )
-
-
-def exported_of(row: Sequence[Any]) -> ExportedJob:
-    """A row of export.sql."""
-    number, id, type, queue, payload, max_retries, priority, run_at, deadline, fingerprint, key, *kept = row
-    attempts, runs, created_at, started_at, error, progress, history = kept
-    return ExportedJob(
-        number=number,
-        job=NewJob(
-            id=id,
-            type=type,
-            queue=queue,
-            payload=payload.encode() if isinstance(payload, str) else payload,
-            max_retries=max_retries,
-            priority=priority,
-            delay=0.0,
-            run_at=run_at,
-            deadline=deadline,
-            fingerprint=fingerprint,
-            key=key,
-        ),
-        attempts=attempts,
-        runs=runs,
-        created_at=created_at,
-        started_at=started_at,
-        error=None if error is None else _read_error(error),
-        progress=None if progress is None else _read_progress(progress),
-        history=_history_of(history),
     )
 
 
@@ -115,11 +74,11 @@ def stored_of(row: Sequence[Any]) -> Stored:
     return read_job(dict(zip(_COLUMNS, row[1:], strict=False)), _READERS)
 
 
-def _history_of(stored: Any) -> tuple[Attempt, ...]:
+def history_of(stored: Any) -> tuple[Attempt, ...]:
     return tuple(map(_attempt_of, _read_history(stored)))
 
 
-def _ended_of(attempt: Attempt) -> _Ended:
+def ended_of(attempt: Attempt) -> _Ended:
     return _Ended(
         number=attempt.number,
         began_at=attempt.began_at.timestamp(),
@@ -156,11 +115,11 @@ _COLUMNS = (
 )
 _READERS: dict[str, Reader] = {
     **READERS,
-    "error": optional(_read_error),
-    "progress": optional(_read_progress),
+    "error": optional(read_error),
+    "progress": optional(read_progress),
     "payload": _read_json,
     "result": optional(_read_json),
-    "history": _history_of,
+    "history": history_of,
 }
 
 

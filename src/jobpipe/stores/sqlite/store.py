@@ -1,53 +1,48 @@
 """SqliteStore: the verbs, each one transaction of the statements in `sql/`.
 
-Concurrent inserts share a transaction: whoever gets the lock takes along what others have put down meanwhile.
 Claims and signs of life are not waited for to be on disk: what a power cut takes back of them, happens again.
 """
 
 from __future__ import annotations
 
 import sqlite3
-import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import unquote
 
 import msgspec
 
-from ...errors import BadInputError, JobConflictError, SettingsError, StoreAwayError, StoreRefusedError
+from ...errors import BadInputError, SettingsError, StoreAwayError, StoreRefusedError
 from ...failpoints import reach
 from ...model.admission import Bounds
 from ...model.counts import Counts, Filter, JobEvent, Page, WorkerInfo
 from ...model.gate import Limit, Limits
-from ...model.job import KEPT_HISTORY, TRANSITIONS, Job, JobError, JobStatus, Move, Progress
+from ...model.job import TRANSITIONS, Job, JobStatus, Move, Progress
 from ...model.lease import ClaimResult, Lease, LeaseState, Rescued, Settlement
 from ...model.newjob import Answer, ExportedJob, NewJob, Receipt, Refusal
 from ...model.schedule import ScheduleEntry, Schedules
 from ...model.text import masked
 from ..base import Capabilities, News, Watch
 from ..stored import counts_of, status_of
-from . import ticking
+from . import inspecting, leasing, ticking
 from .choosing import Choice
 from .claiming import claim_chosen
 from .connection import Connections, begins_by_itself, check_own, mapped_errors, plain_cursor
-from .inserting import Ticket, insert_all, insert_one
+from .group_commit import GroupCommit
+from .inserting import Batch, insert_all, insert_one
 from .migrate import migrate, refuse_newer
-from .paging import page_statement
-from .rows import adopted_row, exported_of, gate_of, job_of, settled_row, text_of
+from .rows import job_of, text_of
 from .statements import sql
+from .transfer import adopt, exported_of
 from .watch import SqliteWatch
 
 _SCHEME = "sqlite:///"
 _KEPT_EVENTS = 10_000
 _TRIM_AFTER = 2_000
 """So many changes by this handle, and the oldest events are deleted."""
-_NEWEST = 2**62
-_LOST = text_of(JobError(type="WorkerLost", message="worker lost"))
 
 
 def open_sqlite(url: str) -> SqliteStore:
@@ -75,12 +70,11 @@ class SqliteStore:
                 f"the folder {self.path.parent} of the store does not exist: make it first"
             )
         self._connections = Connections(self.path)
-        self._tickets: deque[Ticket] = deque()
-        self._inserting = threading.Lock()
+        self._group_commit = GroupCommit(self.path)
         self._changes = 0
         self._has_news = False  # was something inserted by this handle since its last claim?
 
-    # Being there
+    # Lifecycle
 
     def migrate(self) -> list[str]:
         self._connections.file.create()
@@ -137,7 +131,7 @@ class SqliteStore:
         if is_due:
             self._changes += cursor.execute(sql("come_due"), (now,)).rowcount
 
-    # Putting in
+    # Enqueue
 
     def insert(
         self,
@@ -147,43 +141,16 @@ class SqliteStore:
         scheduled: int = 0,
         names: int = 0,
     ) -> list[Answer]:
-        bounds = Bounds(capacity, scheduled, names)
-        ticket = Ticket([(batch, bounds) for batch in batches])
-        self._tickets.append(ticket)
-        with self._inserting:
-            if ticket.answers is None and ticket.error is None:
-                self._insert_waiting()
-        if ticket.error is not None:
-            raise ticket.error
-        assert ticket.answers is not None
-        return ticket.answers
+        return self._group_commit.insert(batches, Bounds(capacity, scheduled, names), self._insert_together)
 
-    def _insert_waiting(self) -> None:
-        """Insert what all have put down, in one transaction."""
-        tickets = []
-        while self._tickets:
-            tickets.append(self._tickets.popleft())
-        batches = [batch for ticket in tickets for batch in ticket.batches]
-        try:
-            with self._writing() as (cursor, now):
-                answers = iter(insert_all(cursor, batches, now))
-                self._changes += sum(len(batch) for batch, _ in batches)
-                reach("enqueue-inside")
-        except BaseException as error:
-            for ticket in tickets:
-                ticket.error = (
-                    error
-                    if isinstance(error, Exception)
-                    else StoreAwayError(
-                        f"the store {self.path} was interrupted: it may have been done, or not; ask again"
-                    )
-                )
-            if not isinstance(error, Exception):
-                raise  # it is meant for this thread alone
-            return
+    def _insert_together(self, batches: Sequence[tuple[Batch, Bounds]]) -> list[Answer]:
+        """Insert the batches of several callers in one transaction."""
+        with self._writing() as (cursor, now):
+            answers = insert_all(cursor, batches, now)
+            self._changes += sum(len(batch) for batch, _ in batches)
+            reach("enqueue-inside")
         self._has_news = True
-        for ticket in tickets:
-            ticket.answers = list(islice(answers, len(ticket.batches)))
+        return answers
 
     def insert_in(self, connection: Any, batch: Sequence[NewJob], *, capacity: int = 0) -> Answer:
         if not isinstance(connection, sqlite3.Connection):
@@ -204,7 +171,7 @@ class SqliteStore:
             finally:
                 cursor.execute("RELEASE jobpipe")
 
-    # Running
+    # Run
 
     def claim(
         self,
@@ -236,10 +203,8 @@ class SqliteStore:
 
     def begin(self, leases: Sequence[Lease], started_at: Sequence[float]) -> list[LeaseState]:
         with self._writing(synced=False) as (cursor, now):
-            told = [(lease.id, lease.token, at or now) for lease, at in zip(leases, started_at, strict=True)]
-            self._changes += cursor.execute(sql("begin"), (text_of(told),)).rowcount
-            held = [cursor.execute(sql("held"), (lease.id, lease.token)).fetchone() for lease in leases]
-            return [_LEASE_STATE[row[0]] if row else LeaseState.LOST for row in held]
+            self._changes += len(leases)
+            return leasing.begin(cursor, leases, started_at, now)
 
     def _due_in(self, cursor: sqlite3.Cursor, names: str, sooner: float | None = None) -> float | None:
         """Seconds until the next scheduled job, or the next gate of these types before which jobs are parked."""
@@ -250,76 +215,32 @@ class SqliteStore:
 
     def extend(self, leases: Sequence[Lease], seconds: float) -> list[LeaseState]:
         with self._writing(synced=False) as (cursor, now):
-            states = []
-            for lease in leases:
-                values = {"id": lease.id, "token": lease.token, "until": now + seconds}
-                found = cursor.execute(sql("extend"), values).fetchall()
-                states.append(_LEASE_STATE[found[0][0]] if found else LeaseState.LOST)
-            return states
-
-    @staticmethod
-    def _cool(cursor: sqlite3.Cursor, settlements: Sequence[Settlement], now: float) -> None:
-        for each in settlements:
-            if each.outcome.cools:
-                until = now + each.outcome.cools
-                cursor.execute(sql("cool"), {"id": each.lease.id, "token": each.lease.token, "until": until})
+            return leasing.extend(cursor, leases, now + seconds)
 
     def progress(self, reports: Sequence[tuple[Lease, Progress]]) -> None:
-        values = [
-            {"id": lease.id, "token": lease.token, "progress": text_of(progress)}
-            for lease, progress in reports
-        ]
         with self._writing(synced=False) as (cursor, _):
-            cursor.executemany(sql("progress"), values)
+            leasing.report(cursor, reports)
 
     def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         with self._writing() as (cursor, now):
-            told = text_of(list(map(settled_row, settlements)))
-            values = {"settlements": told, "now": now, "at": f"{now:.6f}", "kept": KEPT_HISTORY}
-            self._cool(cursor, settlements, now)
-            recorded = cursor.execute(sql("settle"), values).rowcount
-            cursor.execute(sql("leave_gates"))
-            cursor.execute(sql("clear_suspects"), (told,))
-            self._changes += recorded
-            reach("settle-inside")
-            if recorded == len(settlements):
-                return [True] * recorded
-            # Some were settled before, or lost: those that still have this token are, or were, settled by it.
-            found = [cursor.execute(sql("token"), (each.lease.id,)).fetchone() for each in settlements]
-            return [
-                row is not None and row[0] == each.lease.token
-                for row, each in zip(found, settlements, strict=True)
-            ]
+            self._changes += len(settlements)
+            return leasing.settle(cursor, settlements, now)
 
     def release(self, leases: Sequence[Lease], keys: Sequence[str | None] = ()) -> list[bool]:
         with self._writing() as (cursor, now):
             self._changes += len(leases)
-            released = []
-            for lease, key in zip(leases, keys or [None] * len(leases), strict=True):
-                values = {"id": lease.id, "token": lease.token, "now": now, "key": key}
-                released.append(cursor.execute(sql("release"), values).rowcount == 1)
-            return released
+            return leasing.release(cursor, leases, keys, now)
 
     def rescue(self, limit: int = 100) -> list[Rescued]:
         with self._reading() as cursor:
             if not cursor.execute(sql("expired"), {"now": self._clock(), "limit": 1}).fetchone():
                 return []
         with self._writing() as (cursor, now):
-            rescued = []
-            found = cursor.execute(sql("expired"), {"now": now, "limit": limit}).fetchall()
-            for seq, id, worker, status in found:
-                if status == JobStatus.QUEUED:
-                    cursor.execute(sql("lose_ahead"), (seq,))
-                    rescued.append(Rescued(id, worker, JobStatus.QUEUED))
-                    continue
-                values = {"seq": seq, "now": now, "error": _LOST, "kept": KEPT_HISTORY}
-                ((status,),) = cursor.execute(sql("rescue"), values).fetchall()
-                rescued.append(Rescued(id, worker, JobStatus(status)))
+            rescued = leasing.rescue(cursor, limit, now)
             self._changes += len(rescued)
-            reach("rescue-inside")
             return rescued
 
-    # Steering
+    # Manage
 
     def cancel(self, ids: Sequence[str]) -> list[JobStatus | None]:
         statement = {
@@ -327,14 +248,14 @@ class SqliteStore:
             JobStatus.QUEUED: sql("cancel_waiting"),
             JobStatus.RUNNING: sql("cancel_running"),
         }
-        return self._steer(ids, statement)
+        return self._move_each(ids, statement)
 
     def retry(self, ids: Sequence[str]) -> list[JobStatus | None]:
-        return self._steer(
+        return self._move_each(
             ids, {status: sql("revive") for status in TRANSITIONS if Move.REVIVE in TRANSITIONS[status]}
         )
 
-    def _steer(self, ids: Sequence[str], statement: dict[JobStatus, str]) -> list[JobStatus | None]:
+    def _move_each(self, ids: Sequence[str], statement: dict[JobStatus, str]) -> list[JobStatus | None]:
         """Do to each job what its status asks for; the status in which it was found."""
         with self._writing() as (cursor, now):
             found: list[JobStatus | None] = []
@@ -355,7 +276,7 @@ class SqliteStore:
             cursor.execute(sql("resume"), (queue,))
             cursor.execute(sql("look_again"))
 
-    # Looking
+    # Inspect
 
     def get(self, id: str) -> Job | None:
         with self._reading() as cursor:
@@ -363,13 +284,8 @@ class SqliteStore:
             return None if row is None else job_of(row)
 
     def page(self, filter: Filter, limit: int, before: int | None = None) -> Page:
-        statement, values = page_statement(filter)
         with self._reading() as cursor:
-            rows = cursor.execute(
-                statement, {**values, "before": _NEWEST if before is None else before, "limit": limit + 1}
-            ).fetchall()
-        shown = rows[:limit]
-        return Page(list(map(job_of, shown)), shown[-1][0] if len(rows) > limit else None)
+            return inspecting.page(cursor, filter, limit, before)
 
     def counts(self) -> Counts:
         with self._reading() as cursor:
@@ -388,17 +304,11 @@ class SqliteStore:
 
     def limits(self, type: str | None = None, key: str | None = None, limit: int = 100) -> Limits:
         with self._reading() as cursor:
-            now = self._clock()
-            values = {"type": type, "key": key, "limit": limit, "now": now}
-            gates = list(map(gate_of, cursor.execute(sql("gates"), values)))
-            return Limits(now, gates, dict(cursor.execute(sql("cooling"), (now,))))
+            return inspecting.limits(cursor, type, key, limit, self._clock())
 
     def events(self, after: int, limit: int) -> list[JobEvent]:
         with self._reading() as cursor:
-            return [
-                JobEvent(number, id, type, queue, status_of(status), attempts)
-                for number, id, type, queue, status, attempts in cursor.execute(sql("events"), (after, limit))
-            ]
+            return inspecting.events(cursor, after, limit)
 
     def last_event(self) -> int:
         with self._reading() as cursor:
@@ -421,10 +331,7 @@ class SqliteStore:
 
     def workers(self) -> list[WorkerInfo]:
         with self._reading() as cursor:
-            return [
-                msgspec.structs.replace(msgspec.json.decode(info, type=WorkerInfo), seen_at=seen_at)
-                for info, seen_at in cursor.execute(sql("workers"), (self._clock(),))
-            ]
+            return inspecting.workers(cursor, self._clock())
 
     # Schedules
 
@@ -465,12 +372,7 @@ class SqliteStore:
 
     def adopt(self, exported: Sequence[ExportedJob]) -> int:
         with self._writing() as (cursor, now):
-            rows = [adopted_row(job, now) for job in exported]
-            inserted = cursor.execute(sql("adopt"), {"jobs": text_of(rows)}).rowcount
-            for job in exported if inserted < len(exported) else ():
-                (fingerprint, _) = cursor.execute(sql("known"), (job.job.id,)).fetchone()
-                if not job.job.is_same(fingerprint):
-                    raise JobConflictError(job.job.id)
+            inserted = adopt(cursor, exported, now)
             self._changes += inserted
             return inserted
 
@@ -478,7 +380,7 @@ class SqliteStore:
         with self._writing() as (cursor, _):
             return cursor.execute(sql("discard"), (text_of(list(ids)),)).rowcount
 
-    # Tidying
+    # Maintain
 
     def prune(self, keep: float, limit: int = 1_000) -> int:
         with self._writing() as (cursor, now):
@@ -488,7 +390,3 @@ class SqliteStore:
             for statement in ("retire_totals", "forget_lanes", "forget_types") if pruned < limit else ():
                 cursor.execute(sql(statement))
             return pruned
-
-
-_LEASE_STATE = (LeaseState.HELD, LeaseState.CANCELLING)
-"""By the column is_cancelling."""

@@ -1,0 +1,97 @@
+"""A claim: the best of the queued jobs, in order, as far as pauses and limits let them through."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from heapq import heapify, heappop, heapreplace
+from secrets import token_hex
+from typing import NamedTuple
+
+from ...model.gate import MOST_PASSED_OVER, Limit
+from ...model.job import JobStatus
+from ...model.lease import Claim, ClaimResult, Lease
+from .gates import Selection
+from .ledger import Ledger
+from .record import Record
+from .runs import begin_run
+
+
+class Order(NamedTuple):
+    """What a claim asks for."""
+
+    worker: str
+    types: Sequence[str]
+    limit: int
+    lease: float
+    limits: Sequence[Limit]
+    begin: int | None
+
+
+def claim(ledger: Ledger, paused: Collection[str], order: Order, now: float) -> ClaimResult:
+    """As `JobStore.claim` says."""
+    worker, types, limit, lease, limits, begin = order
+    token = token_hex(16)
+    claims: list[Claim] = []
+    passed_over = 0
+    selection = Selection(ledger.gates, limits, now)
+    lanes = [
+        lane
+        for type in set(types)
+        for queue, lane in ledger.lanes.get(type, {}).items()
+        if lane.counts[JobStatus.QUEUED] and queue not in paused
+    ]
+    heads = [
+        (record.precedence(), lane, record)
+        for lane in selection.opened(lanes, limit)
+        if (record := lane.ready.first())
+    ]
+    heapify(heads)  # Why no tie ever reaches the lanes: the precedence ends in a unique number.
+    while heads and len(claims) < limit and passed_over < MOST_PASSED_OVER:
+        _, lane, record = heads[0]
+        begins = begin is None or len(claims) < begin
+        if record.is_suspect and not begins:
+            break
+        starts_in = selection.enter(record)
+        if starts_in is not None:
+            held = Lease(record.new.id, record.attempts + 1, worker, token)
+            ledger.lease(record, held, now + lease)
+            if begins:
+                begin_run(ledger, record, now + starts_in, now)
+            claims.append(_claim_of(record, held, now, starts_in, begins))
+            following = lane.ready.first()
+        elif record.heap is lane.ready:  # it is not parked: its whole type has to wait
+            following = None
+        else:
+            passed_over += 1
+            following = lane.ready.first()
+        if following:
+            heapreplace(heads, (following.precedence(), lane, following))
+        else:
+            heappop(heads)
+    selection.end()
+    if passed_over == MOST_PASSED_OVER:
+        selection.wait(0.0)
+    upcoming = ledger.scheduled.first()
+    if upcoming:
+        selection.wait(upcoming.run_at - now)
+    return ClaimResult(claims, selection.due_in, has_more=bool(heads))
+
+
+def _claim_of(record: Record, lease: Lease, now: float, starts_in: float, begins: bool) -> Claim:
+    new = record.new
+    return Claim(
+        lease=lease,
+        type=new.type,
+        queue=new.queue,
+        payload=new.payload,
+        attempts=lease.attempt,
+        max_retries=new.max_retries,
+        priority=new.priority,
+        deadline=new.deadline,
+        run_at=record.run_at,
+        created_at=record.created_at,
+        started_at=now + starts_in,
+        starts_in=starts_in,
+        key=record.key,
+        has_begun=begins,
+    )

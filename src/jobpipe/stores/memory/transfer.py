@@ -1,0 +1,47 @@
+"""Jobs that come from another store, or go to one. The caller holds the store's lock."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import islice
+
+from ...errors import JobConflictError
+from ...model.job import WAITING
+from ...model.newjob import ExportedJob
+from .ledger import Ledger
+
+
+def export(ledger: Ledger, limit: int, after: int) -> list[ExportedJob]:
+    """As `TransferStore.export` says."""
+    begin = bisect_right(ledger.order, after, key=lambda each: each.number)
+    waiting = (
+        record
+        for record in islice(ledger.order, begin, None)
+        if record.status in WAITING and ledger.jobs.get(record.new.id) is record
+    )
+    return [record.pack() for record in islice(waiting, limit)]
+
+
+def adopt(ledger: Ledger, exported: Sequence[ExportedJob], now: float) -> int:
+    """As `TransferStore.adopt` says."""
+    for job in exported:
+        known = ledger.jobs.get(job.job.id)
+        if known and not job.job.is_same(known.new.fingerprint):
+            raise JobConflictError(job.job.id)
+    new = [job for job in exported if job.job.id not in ledger.jobs]
+    for job in new:
+        record = ledger.add(job.job, now, job.created_at, job.attempts, job.runs)
+        record.error, record.history = job.error, job.history
+        record.started_at, record.progress = job.started_at, job.progress
+    return len(new)
+
+
+def discard(ledger: Ledger, ids: Sequence[str], now: float) -> int:
+    """As `TransferStore.discard` says."""
+    found = [record for id in set(ids) if (record := ledger.jobs.get(id))]
+    waiting = [record for record in found if record.status in WAITING]
+    for record in waiting:
+        ledger.remove(record, now)
+    ledger.tidy()
+    return len(waiting)

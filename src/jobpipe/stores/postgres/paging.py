@@ -1,0 +1,32 @@
+"""Pages of jobs, for a filter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...model.counts import Filter, Page
+from .connection import Step
+from .rows import job_of
+from .statements import Statements
+
+_NEWEST = 2**62
+
+
+def page_step(statements: Statements, filter: Filter, limit: int, before: int | None) -> Step:
+    """What brings the rows of a page, and one more if there is a next."""
+    # Why the status as a literal: only so does PostgreSQL see which partial index has all of them.
+    status = "" if filter.status is None else f" AND status = '{filter.status.value}'"
+    named = {"type": filter.type, "queue": filter.queue}
+    values = {name: value for name, value in named.items() if value is not None}
+    filters = status + "".join(f" AND {name} = %({name})s" for name in values)
+    return Step(
+        statements.filled("page", filters=filters),
+        {**values, "before": _NEWEST if before is None else before, "limit": limit + 1},
+    )
+
+
+def page_of(rows: Sequence[Sequence[Any]], limit: int) -> Page:
+    """The page that these rows are."""
+    shown = rows[:limit]
+    return Page(list(map(job_of, shown)), shown[-1][0] if len(rows) > limit else None)

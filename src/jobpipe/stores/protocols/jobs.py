@@ -1,0 +1,157 @@
+"""JobStore: jobs are inserted, leased, settled, managed and inspected."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Sequence
+from typing import Any, Protocol
+
+from ...model.counts import Counts, Filter, Page
+from ...model.gate import Limit, Limits
+from ...model.job import Job, JobStatus, Progress
+from ...model.lease import ClaimResult, Lease, LeaseState, Rescued, Settlement
+from ...model.newjob import Answer, NewJob
+
+
+class JobStore(Protocol):
+    """The jobs. Statuses change only as TRANSITIONS says."""
+
+    # Enqueue
+
+    def insert(
+        self,
+        batches: Sequence[Sequence[NewJob]],
+        *,
+        capacity: int = 0,
+        scheduled: int = 0,
+        names: int = 0,
+    ) -> list[Answer]:
+        """Insert each batch whole or not at all; the answers in the order of the batches.
+
+        A job of the same id and fingerprint (or a former one) counts as inserted. Batches see those before them.
+        With a `capacity`, no insert brings a queue to more queued jobs than that; with `scheduled`, the store to more
+        scheduled ones; with `names`, to more pairs of queue and type that have jobs. The last need not be exact
+        where several insert at the same time.
+        """
+
+    def insert_in(
+        self, connection: Any, batch: Sequence[NewJob], *, capacity: int = 0
+    ) -> Answer | Awaitable[Answer]:
+        """`insert` of one batch in the caller's own transaction; BadInputError for a foreign connection.
+
+        An awaitable of the answer where the connection is one that is awaited.
+        """
+
+    # Run
+
+    def claim(
+        self,
+        worker: str,
+        types: Sequence[str],
+        limit: int,
+        lease: float,
+        limits: Sequence[Limit] = (),
+        begin: int | None = None,
+    ) -> ClaimResult:
+        """Lease up to `limit` queued jobs of these types for `lease` seconds; the first `begin` of them begin.
+
+        To begin is to be `running`, with the attempt counted. The others are claimed ahead: they stay `queued` until
+        `begin` or `settle`, and to lose them costs no attempt. Without `begin` all begin. No suspect (see `rescue`)
+        is claimed ahead: the claim ends before it.
+
+        By priority, highest first, then by run_at, then in the order of insertion; none of a paused queue, none of
+        a type that is cooling. A job whose type has a limit is passed over unless its gate lets it in (`Gate.enter`):
+        the gate of the type, or of the job's own key if the limit is keyed. A job without a key is not held up
+        by a keyed limit: the worker that claims it has to find its key, and release it with that. A job holds its
+        slot in a gate until it leaves the status running. Jobs that are passed over cost other claims nothing.
+        """
+
+    def begin(self, leases: Sequence[Lease], started_at: Sequence[float]) -> list[LeaseState]:
+        """Note that jobs which were claimed ahead have begun, and when.
+
+        By the clock of this store, as their claims told it; 0 for now. What has begun already is left as it is.
+        """
+
+    def extend(self, leases: Sequence[Lease], seconds: float) -> list[LeaseState]:
+        """Let each lease that is still held run out `seconds` from now."""
+
+    def progress(self, reports: Sequence[tuple[Lease, Progress]]) -> None:
+        """Note how far runs are; those that lost their lease, or have not begun, change nothing.
+
+        Cleared when the next run begins.
+        """
+
+    def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
+        """Record outcomes; False for each whose lease is not held any more. What has not begun begins first.
+
+        The same settlement again is True and changes nothing. If the job was asked to be cancelled, it is
+        cancelled, whatever the outcome. SNOOZE gives the attempt back and leaves no trace in the history. An
+        outcome that cools does so for all jobs of the type; the longest counts.
+        A RETRY is recorded as it is told: the caller has seen to it that a retry is left.
+        """
+
+    def release(self, leases: Sequence[Lease], keys: Sequence[str | None] = ()) -> list[bool]:
+        """Put jobs back into their queues, where they were before; True where it was held.
+
+        Those that have begun get their attempts back.
+        With keys, one for each lease, jobs have these from now on; None leaves the key as it is.
+        """
+
+    def rescue(self, limit: int = 100) -> list[Rescued]:
+        """Take back jobs whose lease has run out.
+
+        They are queued again, or failed where no attempt is left, with the error WorkerLost in the history.
+        One that was claimed ahead loses nothing but is a suspect from now on, until it is settled: it may have begun
+        before this was stored, and a job that kills its worker must not be run without end.
+        """
+
+    # Manage
+
+    def cancel(self, ids: Sequence[str]) -> list[JobStatus | None]:
+        """Cancel jobs: at once those that wait; those that run are told by `extend`, and end cancelled.
+
+        The lease of one that was claimed ahead is void.
+        The status in which each was found; None for an unknown one.
+        """
+
+    def retry(self, ids: Sequence[str]) -> list[JobStatus | None]:
+        """Run failed and cancelled jobs again, from now on, with attempts at 0; the history is kept.
+
+        The status in which each was found (others than those two are left as they are); None for an unknown one.
+        """
+
+    def pause(self, queue: str) -> None:
+        """Let no job of the queue be claimed, until it is resumed."""
+
+    def resume(self, queue: str) -> None:
+        """Undo a pause."""
+
+    # Inspect
+
+    def get(self, id: str) -> Job | None:
+        """The whole job, with its history."""
+
+    def page(self, filter: Filter, limit: int, before: int | None = None) -> Page:
+        """The newest jobs, or those that come after a page whose `next` was `before`."""
+
+    def counts(self) -> Counts:
+        """How many jobs there are."""
+
+    def key_of(self, id: str) -> str | None:
+        """The key of a job; None if it has none, or is unknown."""
+
+    def limits(self, type: str | None = None, key: str | None = None, limit: int = 100) -> Limits:
+        """The gates, by type and key, of all types or of one, of all keys or of one, and the types that are cooling.
+
+        Only gates with `next_at` ahead, or with jobs that hold a slot.
+        """
+
+    def ahead(self, id: str) -> int:
+        """How many queued jobs of the same queue would be claimed before this one."""
+
+    # Maintain
+
+    def prune(self, keep: float, limit: int = 1_000) -> int:
+        """Delete up to `limit` jobs that finished more than `keep` seconds ago; returns their number.
+
+        When nothing is left to delete, the tallies of queues and types that have no job any more are forgotten.
+        """

@@ -1,0 +1,96 @@
+"""What becomes of jobs that are leased, within a transaction: begun, extended, settled, released or rescued."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from ...failpoints import reach
+from ...model.job import KEPT_HISTORY, JobError, JobStatus, Progress
+from ...model.lease import Lease, LeaseState, Rescued, Settlement
+from .rows import settled_row, text_of
+from .statements import sql
+
+_LOST = text_of(JobError(type="WorkerLost", message="worker lost"))
+_LEASE_STATE = (LeaseState.HELD, LeaseState.CANCELLING)
+"""By the column is_cancelling."""
+
+
+def begin(
+    cursor: sqlite3.Cursor, leases: Sequence[Lease], started_at: Sequence[float], now: float
+) -> list[LeaseState]:
+    """As `JobStore.begin` says."""
+    told = [(lease.id, lease.token, at or now) for lease, at in zip(leases, started_at, strict=True)]
+    cursor.execute(sql("begin"), (text_of(told),))
+    held = [cursor.execute(sql("held"), (lease.id, lease.token)).fetchone() for lease in leases]
+    return [_LEASE_STATE[row[0]] if row else LeaseState.LOST for row in held]
+
+
+def extend(cursor: sqlite3.Cursor, leases: Sequence[Lease], until: float) -> list[LeaseState]:
+    """As `JobStore.extend` says."""
+    states = []
+    for lease in leases:
+        values = {"id": lease.id, "token": lease.token, "until": until}
+        found = cursor.execute(sql("extend"), values).fetchall()
+        states.append(_LEASE_STATE[found[0][0]] if found else LeaseState.LOST)
+    return states
+
+
+def report(cursor: sqlite3.Cursor, reports: Sequence[tuple[Lease, Progress]]) -> None:
+    """As `JobStore.progress` says."""
+    values = [
+        {"id": lease.id, "token": lease.token, "progress": text_of(progress)} for lease, progress in reports
+    ]
+    cursor.executemany(sql("progress"), values)
+
+
+def settle(cursor: sqlite3.Cursor, settlements: Sequence[Settlement], now: float) -> list[bool]:
+    """As `JobStore.settle` says."""
+    told = text_of(list(map(settled_row, settlements)))
+    values = {"settlements": told, "now": now, "at": f"{now:.6f}", "kept": KEPT_HISTORY}
+    _cool(cursor, settlements, now)
+    recorded = cursor.execute(sql("settle"), values).rowcount
+    cursor.execute(sql("leave_gates"))
+    cursor.execute(sql("clear_suspects"), (told,))
+    reach("settle-inside")
+    if recorded == len(settlements):
+        return [True] * recorded
+    # Some were settled before, or lost: those that still have this token are, or were, settled by it.
+    found = [cursor.execute(sql("token"), (each.lease.id,)).fetchone() for each in settlements]
+    return [
+        row is not None and row[0] == each.lease.token for row, each in zip(found, settlements, strict=True)
+    ]
+
+
+def _cool(cursor: sqlite3.Cursor, settlements: Sequence[Settlement], now: float) -> None:
+    for each in settlements:
+        if each.outcome.cools:
+            until = now + each.outcome.cools
+            cursor.execute(sql("cool"), {"id": each.lease.id, "token": each.lease.token, "until": until})
+
+
+def release(
+    cursor: sqlite3.Cursor, leases: Sequence[Lease], keys: Sequence[str | None], now: float
+) -> list[bool]:
+    """As `JobStore.release` says."""
+    released = []
+    for lease, key in zip(leases, keys or [None] * len(leases), strict=True):
+        values = {"id": lease.id, "token": lease.token, "now": now, "key": key}
+        released.append(cursor.execute(sql("release"), values).rowcount == 1)
+    return released
+
+
+def rescue(cursor: sqlite3.Cursor, limit: int, now: float) -> list[Rescued]:
+    """As `JobStore.rescue` says."""
+    rescued = []
+    found = cursor.execute(sql("expired"), {"now": now, "limit": limit}).fetchall()
+    for seq, id, worker, status in found:
+        if status == JobStatus.QUEUED:
+            cursor.execute(sql("lose_ahead"), (seq,))
+            rescued.append(Rescued(id, worker, JobStatus.QUEUED))
+            continue
+        values = {"seq": seq, "now": now, "error": _LOST, "kept": KEPT_HISTORY}
+        ((status,),) = cursor.execute(sql("rescue"), values).fetchall()
+        rescued.append(Rescued(id, worker, JobStatus(status)))
+    reach("rescue-inside")
+    return rescued

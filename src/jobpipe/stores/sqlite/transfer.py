@@ -1,0 +1,64 @@
+"""Jobs that come from another store, or go to one."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from ...errors import JobConflictError
+from ...model.newjob import ExportedJob, NewJob
+from .rows import ended_of, history_of, new_row, read_error, read_progress, text_of
+from .statements import sql
+
+
+def adopt(cursor: sqlite3.Cursor, exported: Sequence[ExportedJob], now: float) -> int:
+    """As `TransferStore.adopt` says, within a transaction that is undone if it raises."""
+    rows = [_adopted_row(job, now) for job in exported]
+    inserted = cursor.execute(sql("adopt"), {"jobs": text_of(rows)}).rowcount
+    for job in exported if inserted < len(exported) else ():
+        (fingerprint, _) = cursor.execute(sql("known"), (job.job.id,)).fetchone()
+        if not job.job.is_same(fingerprint):
+            raise JobConflictError(job.job.id)
+    return inserted
+
+
+def _adopted_row(job: ExportedJob, now: float) -> tuple[Any, ...]:
+    """An element of adopt.sql's `:jobs`."""
+    id, type, queue, status, max_retries, priority, run_at, deadline, fingerprint, payload, key = new_row(
+        job.job, now
+    )
+    return (
+        *(id, type, queue, status, max_retries, priority, run_at, deadline, fingerprint, key),
+        *(job.attempts, job.runs, job.created_at, job.started_at, job.error, job.progress),
+        *([ended_of(attempt) for attempt in job.history], payload),
+    )
+
+
+def exported_of(row: Sequence[Any]) -> ExportedJob:
+    """A row of export.sql."""
+    number, id, type, queue, payload, max_retries, priority, run_at, deadline, fingerprint, key, *kept = row
+    attempts, runs, created_at, started_at, error, progress, history = kept
+    return ExportedJob(
+        number=number,
+        job=NewJob(
+            id=id,
+            type=type,
+            queue=queue,
+            payload=payload.encode() if isinstance(payload, str) else payload,
+            max_retries=max_retries,
+            priority=priority,
+            delay=0.0,
+            run_at=run_at,
+            deadline=deadline,
+            fingerprint=fingerprint,
+            key=key,
+        ),
+        attempts=attempts,
+        runs=runs,
+        created_at=created_at,
+        started_at=started_at,
+        error=None if error is None else read_error(error),
+        progress=None if progress is None else read_progress(progress),
+        history=history_of(history),
+    )
