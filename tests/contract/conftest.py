@@ -23,8 +23,7 @@ from rate_envelope_queue import (
 )
 from rate_envelope_queue.testing import AsyncManualClock, ManualClock
 
-LIMIT = 20
-"""Seconds after which a wait in a test has failed."""
+from ..support.waiting import LIMIT
 
 
 class Queue(Protocol):

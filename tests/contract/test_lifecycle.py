@@ -18,7 +18,8 @@ from rate_envelope_queue import (
     retry_now,
 )
 
-from .conftest import LIMIT, Driver, Gate
+from ..support.waiting import LIMIT
+from .conftest import Driver, Gate
 
 
 def test_what_was_sent_before_the_start_runs_in_order(driver: Driver) -> None:

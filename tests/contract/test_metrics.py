@@ -11,7 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from rate_envelope_queue import Context, Envelope, ExponentialBackoff, RateLimited, every, retry_after
 from rate_envelope_queue.integrations.prometheus import Exporter
 
-from .conftest import LIMIT, Driver, Gate, Queue
+from ..support.waiting import LIMIT
+from .conftest import Driver, Gate, Queue
 
 GAUGES_OF_WORK = (
     "workqueue_depth",

@@ -29,7 +29,8 @@ from rate_envelope_queue import (
     stamp,
 )
 
-from .conftest import LIMIT, Driver, Gate
+from ..support.waiting import LIMIT
+from .conftest import Driver, Gate
 
 
 class Diary:

@@ -19,7 +19,8 @@ from rate_envelope_queue import (
     StopType,
 )
 
-from .conftest import LIMIT, Driver, Gate
+from ..support.waiting import LIMIT
+from .conftest import Driver, Gate
 
 
 def test_a_list_of_envelopes_gets_a_hint(driver: Driver) -> None:

@@ -25,11 +25,10 @@ from jobpipe.stores import open_store
 from jobpipe.stores.base import Filter, Store
 
 from ..support.starting import popen
+from ..support.waiting import LIMIT
 
 T = TypeVar("T")
 
-LIMIT = 40.0
-"""Seconds until a test gives up."""
 _PAUSE = 0.02
 
 APP = """

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import httpx
 
-from .programs import LIMIT, Program, Start, eventually, jobpipe
+from ..support.waiting import LIMIT
+from .programs import Program, Start, eventually, jobpipe
 
 HELD = """
 import asyncio, os

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from .programs import LIMIT, Program, Start, eventually, memory
+from ..support.waiting import LIMIT
+from .programs import Program, Start, eventually, memory
 
 CLIENTS = 500
 MOST = 1_000

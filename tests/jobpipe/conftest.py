@@ -13,10 +13,9 @@ import pytest
 from jobpipe import Job, Jobpipe, JobStatus
 from jobpipe.stores.base import News
 
-T = TypeVar("T")
+from ..support.waiting import LIMIT
 
-LIMIT = 30.0
-"""Seconds until a test gives up; none takes nearly that long."""
+T = TypeVar("T")
 
 
 def run(scenario: Coroutine[Any, Any, T]) -> T:

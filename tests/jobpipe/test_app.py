@@ -33,7 +33,8 @@ from jobpipe.stores.base import JobEvent, Receipt, WorkerInfo
 from jobpipe.stores.memory import MemoryStore
 from jobpipe.testing.tools import BOOM, finish, put, take
 
-from .conftest import LIMIT, run
+from ..support.waiting import LIMIT
+from .conftest import run
 
 Scenario = Callable[[Jobpipe], Awaitable[None]]
 On = Callable[..., None]

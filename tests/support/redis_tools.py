@@ -14,8 +14,7 @@ from jobpipe.stores.redis import RedisStore
 from jobpipe.testing.tools import BOOM, finish, look, new_job, page_ids, put, take
 
 from .servers_redis import RedisServer
-
-PATIENCE = 20.0
+from .waiting import LIMIT
 
 
 def opened(server: RedisServer, query: str = "") -> RedisStore:
@@ -70,7 +69,7 @@ def one_round(store: RedisStore) -> None:
 
 def wait_for(look: Callable[[], Any]) -> Any:
     """What a look finds, as soon as it is something."""
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + LIMIT
     while not (found := look()):
         assert time.monotonic() < until
         time.sleep(0.002)

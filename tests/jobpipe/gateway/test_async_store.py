@@ -18,7 +18,8 @@ from jobpipe.stores.memory import MemoryStore
 from jobpipe.stores.sqlite import SqliteStore
 from jobpipe.testing import new_job
 
-from ..conftest import LIMIT, run
+from ...support.waiting import LIMIT
+from ..conftest import run
 
 
 class Slow(SqliteStore):

@@ -30,8 +30,9 @@ from jobpipe.stores.redis.scripts import names
 from jobpipe.testing import ManualTime
 from jobpipe.testing.tools import BOOM, finish, look, new_job, page_ids, put, take, take_one, tally
 
-from ...support.redis_tools import PATIENCE, one_round, opened, wait_for
+from ...support.redis_tools import one_round, opened, wait_for
 from ...support.servers_redis import RedisServer, redis_server, with_own_keys
+from ...support.waiting import LIMIT
 
 BIG = "x" * 100_000
 
@@ -394,7 +395,7 @@ def test_wrong_password_is_refused_and_not_shown(tmp_path: Path) -> None:
             one_round(store)
             with closing(store.watch(News.WORK)) as watch:
                 put(store, new_job("news"))
-                assert watch.wait(PATIENCE)
+                assert watch.wait(LIMIT)
 
 
 RIGHTS = "~{jobpipe}* resetchannels &{jobpipe}* +@read +@write +@pubsub +@connection +select +eval +evalsha +info +time"
@@ -409,7 +410,7 @@ def test_user_with_the_rights_that_the_docs_name_can_do_all(server: RedisServer)
         one_round(store)
         with closing(store.watch(News.WORK)) as watch:
             put(store, new_job("news"))
-            assert watch.wait(PATIENCE)
+            assert watch.wait(LIMIT)
     foreign = RedisStore(server.url.replace("://", "://jobs:secret@") + "?prefix=other")
     with closing(foreign), pytest.raises(StoreRefusedError, match="rights"):
         foreign.migrate()

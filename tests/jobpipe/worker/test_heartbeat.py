@@ -20,7 +20,8 @@ from jobpipe.stores.memory import MemoryStore
 from jobpipe.stores.sqlite import SqliteStore
 from jobpipe.testing.tools import finish, take
 
-from ..conftest import LIMIT, Gate, finished, run, seen, until
+from ...support.waiting import LIMIT
+from ..conftest import Gate, finished, run, seen, until
 
 LEASE = 0.3
 

@@ -27,7 +27,8 @@ from jobpipe.model.job import instant
 from jobpipe.stores.memory import MemoryStore
 from rate_envelope_queue import RateLimited, StopEnvelope, StopType
 
-from ..conftest import LIMIT, Gate, finished, run, seen, until
+from ...support.waiting import LIMIT
+from ..conftest import Gate, finished, run, seen, until
 
 Scenario = Callable[[], Coroutine[Any, Any, None]]
 
