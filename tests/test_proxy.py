@@ -12,7 +12,7 @@ from typing import Self
 import pytest
 
 from .support.proxy import Proxy
-from .support.waiting import LIMIT
+from .support.waiting import LIMIT, eventually
 
 
 class Echo(socketserver.StreamRequestHandler):
@@ -122,8 +122,7 @@ def test_swallowed_messages_do_not_arrive_and_others_do(proxy: Proxy) -> None:
     proxy.swallow(b"news")
     with Client(proxy) as client:
         client.socket.sendall(b"news\n")
-        while not proxy.lost:
-            time.sleep(0.001)
+        eventually(lambda: proxy.lost)
         assert client.ask(b"a\n") == b"a\n"
 
 

@@ -18,7 +18,7 @@ from rate_envelope_queue import (
     retry_now,
 )
 
-from ..support.waiting import LIMIT
+from ..support.waiting import LIMIT, eventually
 from .conftest import Driver, Gate
 
 
@@ -114,13 +114,8 @@ def test_stop_accounts_for_every_envelope(driver: Driver, mode: str, waiting: bo
 
 
 def _wait_stopped(queue: Any) -> None:
-    for _ in range(1000):
-        if queue.stop(timeout=LIMIT):
-            return
-        if queue.state is QueueState.STOPPED:
-            return
-        threading.Event().wait(0.002)  # a queue that does not wait tells nobody when it has stopped
-    raise AssertionError("the queue did not stop")
+    """Why again and again: a queue that does not wait tells nobody when it has stopped."""
+    eventually(lambda: queue.stop(timeout=LIMIT) or queue.state is QueueState.STOPPED, "it did not stop")
 
 
 def test_a_periodic_envelope_goes_on_after_a_restart(driver: Driver) -> None:

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 
 import httpx
 
-from ..support.waiting import LIMIT
-from .programs import Program, Start, eventually
+from ..support.waiting import LIMIT, eventually
+from .programs import Program, Start
 
 
 @contextmanager

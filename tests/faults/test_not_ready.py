@@ -13,8 +13,8 @@ from pathlib import Path
 
 import httpx
 
-from ..support.waiting import LIMIT
-from .programs import Program, Start, eventually, jobpipe
+from ..support.waiting import LIMIT, eventually
+from .programs import Program, Start, jobpipe
 
 HELD = """
 import asyncio, os

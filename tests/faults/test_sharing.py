@@ -12,8 +12,8 @@ from datetime import datetime
 
 from jobpipe.testing.tools import take
 
-from ..support.waiting import LIMIT
-from .programs import Start, eventually, script
+from ..support.waiting import LIMIT, eventually
+from .programs import Start, script
 
 CLAIM = """
 import os, sys, threading, time

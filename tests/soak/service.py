@@ -20,9 +20,9 @@ import httpx
 import psycopg
 import redis
 
-from ..faults.programs import Program, Start, eventually, jobpipe
+from ..faults.programs import Program, Start, jobpipe
 from ..histories.stages import STAGES
-from ..support.waiting import LIMIT
+from ..support.waiting import LIMIT, eventually
 from .gauges import MIB, Gauges
 
 KEEP = 3.0

@@ -19,9 +19,9 @@ from jobpipe.stores.base import News
 from jobpipe.stores.redis import RedisStore
 from jobpipe.testing.tools import finish, look, new_job, put, take_one, tally
 
-from ...support.redis_tools import one_round, opened, wait_for
+from ...support.redis_tools import one_round, opened
 from ...support.servers_redis import RedisServer, redis_server, with_own_keys
-from ...support.waiting import LIMIT
+from ...support.waiting import LIMIT, eventually
 from ..conftest import finished, run
 
 
@@ -241,7 +241,7 @@ def is_whole(node: RedisServer) -> bool:
 def test_all_keys_are_in_one_slot_of_a_cluster(tmp_path: Path) -> None:
     with redis_server(tmp_path / "redis", cluster_enabled="yes") as server:
         server.ask("CLUSTER", "ADDSLOTS", *range(16384))
-        wait_for(partial(is_whole, server))
+        eventually(partial(is_whole, server))
         with closing(opened(server, "?prefix=mine")) as store:
             one_round(store)
             assert all(key.startswith(b"{mine}:") for key in server.ask("KEYS", "*"))
@@ -257,7 +257,7 @@ def test_store_goes_to_the_node_that_has_its_slot(tmp_path: Path) -> None:
         two.ask("CLUSTER", "ADDSLOTS", slot)
         one.ask("CLUSTER", "MEET", "127.0.0.1", two.port)
         for node in (one, two):
-            wait_for(partial(is_whole, node))
+            eventually(partial(is_whole, node))
         with closing(opened(one)) as store, closing(store.watch(News.WORK)) as watch:
             one_round(store)
             assert watch.wait(LIMIT)
