@@ -1,52 +1,13 @@
-"""A pipe on each store, and what tests wait with: an event, a status, never a while."""
+"""A folder, a URL of each store, and loggers that stay as they are."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar
 
 import pytest
-
-from jobpipe import Job, Jobpipe, JobStatus
-from jobpipe.stores.base import News
-
-from ..support.waiting import LIMIT
-
-T = TypeVar("T")
-
-
-def run(scenario: Coroutine[Any, Any, T]) -> T:
-    """Run it on an event loop of its own."""
-    return asyncio.run(asyncio.wait_for(scenario, LIMIT))
-
-
-async def finished(pipe: Jobpipe, id: str) -> Job:
-    """The job when it is finished."""
-    job = await pipe.wait(id, LIMIT)
-    assert job.is_finished, job
-    return job
-
-
-async def until(pipe: Jobpipe, id: str, *statuses: JobStatus) -> Job:
-    """The job as soon as it has one of the statuses."""
-    return await seen(pipe, lambda: pipe.get(id), lambda job: job.status in statuses)
-
-
-async def seen(pipe: Jobpipe, look: Callable[[], Awaitable[T]], is_it: Callable[[T], object]) -> T:
-    """What a look finds, as soon as it is what is looked for; it looks again whenever something has changed."""
-    changed = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    leave = pipe.feed.listen(News.CHANGES, lambda: loop.call_soon_threadsafe(changed.set))
-    try:
-        while not is_it(found := await look()):
-            await changed.wait()
-            changed.clear()
-        return found
-    finally:
-        leave()
 
 
 @pytest.fixture(autouse=True)

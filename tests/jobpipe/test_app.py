@@ -33,8 +33,7 @@ from jobpipe.stores.base import JobEvent, Receipt, WorkerInfo
 from jobpipe.stores.memory import MemoryStore
 from jobpipe.testing.tools import BOOM, finish, put, take
 
-from ..support.waiting import LIMIT
-from .conftest import run
+from ..support.waiting import LIMIT, run
 
 Scenario = Callable[[Jobpipe], Awaitable[None]]
 On = Callable[..., None]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 import time
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -20,3 +22,21 @@ def eventually(condition: Callable[[], T | None], what: object = "", limit: floa
         assert time.monotonic() < until, f"still not after {limit:g} s: {what() if callable(what) else what}"
         time.sleep(_PAUSE)
     return found
+
+
+async def until(condition: Callable[[], T | None]) -> T:
+    """`eventually` for a coroutine: the event loop goes on meanwhile."""
+    async with asyncio.timeout(LIMIT):
+        while not (found := condition()):
+            await asyncio.sleep(_PAUSE)
+    return found
+
+
+def wait_for(event: threading.Event) -> Coroutine[Any, Any, bool]:
+    """For a coroutine: an event that a thread sets."""
+    return asyncio.to_thread(event.wait, LIMIT)
+
+
+def run(scenario: Coroutine[Any, Any, T]) -> T:
+    """Run it on an event loop of its own."""
+    return asyncio.run(asyncio.wait_for(scenario, LIMIT))

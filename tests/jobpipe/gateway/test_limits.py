@@ -16,7 +16,9 @@ from jobpipe.gateway.limits import rate_text
 from jobpipe.model.request import JobRequest
 from rate_envelope_queue import Rate, RateLimited
 
-from ..conftest import Gate, finished, run, seen, until
+from ...support.jobs import finished, reached, seen
+from ...support.waiting import run
+from ..conftest import Gate
 
 
 @pytest.fixture
@@ -335,7 +337,7 @@ def test_rate_limit_met_by_a_handler_cools_its_whole_type_and_no_other(pipe: Job
         async with pipe:
             receipts = [await call.enqueue() for _ in range(3)]
             async with pipe.running(workers=1):
-                await until(pipe, receipts[0].id, JobStatus.SCHEDULED)
+                await reached(pipe, receipts[0].id, JobStatus.SCHEDULED)
                 found = await pipe.explain(receipts[1].id)
                 assert (found.reason, found.blockers) == (Reason.RATE, ("call",))
                 assert found.until is not None

@@ -24,7 +24,8 @@ from jobpipe.jobtypes.http.network import Network, connect
 from jobpipe.jobtypes.http.patience import patience
 
 from ...support.canary import Canary, Received, answer, redirect
-from ..conftest import finished, run, until
+from ...support.jobs import finished, reached
+from ...support.waiting import run
 
 MOST_BYTES = 65_536
 PUBLIC = "93.184.216.34"
@@ -348,7 +349,7 @@ def test_a_server_that_wants_to_be_left_alone_for_a_while_is(status: int) -> Non
         pipe = pipe_for(origin)
         async with pipe, pipe.running():
             await pipe.enqueue("http", {"url": origin}, id="call", max_retries=1)
-            return await until(pipe, "call", JobStatus.SCHEDULED)
+            return await reached(pipe, "call", JobStatus.SCHEDULED)
 
     with Canary(lambda _: answer(status, Retry_After="3600")) as canary:
         job = run(scenario(canary.origin))

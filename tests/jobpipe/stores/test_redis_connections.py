@@ -19,10 +19,10 @@ from jobpipe.stores.base import News
 from jobpipe.stores.redis import RedisStore
 from jobpipe.testing.tools import finish, look, new_job, put, take_one, tally
 
+from ...support.jobs import finished
 from ...support.redis_tools import one_round, opened
 from ...support.servers_redis import RedisServer, redis_server, with_own_keys
-from ...support.waiting import LIMIT, eventually
-from ..conftest import finished, run
+from ...support.waiting import LIMIT, eventually, run
 
 
 @pytest.fixture

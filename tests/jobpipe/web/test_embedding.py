@@ -23,8 +23,9 @@ from jobpipe.web.auth import Guard
 from jobpipe.web.place import path_of, root_of
 from jobpipe.web.problems import ForeignCallerError
 
-from ..conftest import Gate, run
-from .conftest import problem, until
+from ...support.waiting import run, until
+from ..conftest import Gate
+from .conftest import problem
 
 PROBES = ("/health", "/livez", "/readyz")
 

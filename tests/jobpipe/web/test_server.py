@@ -19,7 +19,8 @@ from jobpipe.web import serve as serving_module
 from jobpipe.web.app import WebApp, make_app
 from jobpipe.web.sse import events
 
-from .conftest import Server, problem, serving, until
+from ...support.waiting import until
+from .conftest import Server, problem, serving
 
 
 @pytest.fixture

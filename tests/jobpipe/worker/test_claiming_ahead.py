@@ -11,7 +11,9 @@ from jobpipe import Job, Jobpipe, JobStatus, Progress, current_job
 from jobpipe.worker.runner import Runner
 from rate_envelope_queue import RateLimited
 
-from ..conftest import Gate, finished, run, seen, until
+from ...support.jobs import finished, reached, seen
+from ...support.waiting import run
+from ..conftest import Gate
 
 
 @pytest.fixture
@@ -38,7 +40,7 @@ async def claim_ahead(pipe: Jobpipe, first: str, *others: str) -> None:
         receipt = await pipe.enqueue("echo")
         await finished(pipe, receipt.id)
     await pipe.enqueue(first, id=first)
-    await until(pipe, first, JobStatus.RUNNING)
+    await reached(pipe, first, JobStatus.RUNNING)
     for other in others:
         await pipe.enqueue(other, id=other)
     await seen(pipe, lambda: leased(pipe), lambda ids: ids.issuperset(others))
@@ -60,7 +62,7 @@ def test_what_is_claimed_ahead_is_queued_until_it_begins(pipe: Jobpipe) -> None:
             assert (job.status, job.attempts, job.started_at) == (JobStatus.QUEUED, 0, None)
             assert (await pipe.stats()).running == 1
             gate.go.set()
-            job = await until(pipe, "next", JobStatus.RUNNING)
+            job = await reached(pipe, "next", JobStatus.RUNNING)
             assert (job.attempts, job.started_at is None) == (1, False)
             other.go.set()
             job = await finished(pipe, "next")
@@ -103,7 +105,7 @@ def test_a_handler_that_blocks_the_event_loop_is_seen_running(sqlite_url: str) -
 
             async def seen_running() -> Job:
                 async with other:
-                    return await until(other, "hog", JobStatus.RUNNING)
+                    return await reached(other, "hog", JobStatus.RUNNING)
 
             try:
                 return asyncio.run(seen_running())
@@ -187,7 +189,7 @@ def test_none_of_a_type_that_cools_starts_because_it_was_at_hand(pipe: Jobpipe) 
             await pipe.enqueue("busy", id="second")
             await seen(pipe, lambda: leased(pipe), lambda ids: "second" in ids)
             gate.go.set()
-            await until(pipe, "busy", JobStatus.SCHEDULED)
+            await reached(pipe, "busy", JobStatus.SCHEDULED)
             await seen(pipe, lambda: leased(pipe), lambda ids: "second" not in ids)
             job = await pipe.get("second")
             assert (job.status, job.attempts) == (JobStatus.QUEUED, 0)

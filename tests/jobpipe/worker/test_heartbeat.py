@@ -20,8 +20,9 @@ from jobpipe.stores.memory import MemoryStore
 from jobpipe.stores.sqlite import SqliteStore
 from jobpipe.testing.tools import finish, take
 
-from ...support.waiting import LIMIT
-from ..conftest import Gate, finished, run, seen, until
+from ...support.jobs import finished, reached, seen
+from ...support.waiting import LIMIT, run
+from ..conftest import Gate
 
 LEASE = 0.3
 
@@ -539,7 +540,7 @@ def test_nothing_is_logged_where_nothing_is_wrong(url: str, caplog: pytest.LogCa
             for number in range(10):
                 await pipe.enqueue("echo", number, id=f"j{number}")
             for number in range(10):
-                assert (await until(pipe, f"j{number}", JobStatus.DONE)).result == number
+                assert (await reached(pipe, f"j{number}", JobStatus.DONE)).result == number
 
     run(scenario())
     wrong: list[Any] = [record for record in caplog.records if record.levelno >= logging.WARNING]

@@ -27,8 +27,9 @@ from jobpipe.model.job import instant
 from jobpipe.stores.memory import MemoryStore
 from rate_envelope_queue import RateLimited, StopEnvelope, StopType
 
-from ...support.waiting import LIMIT
-from ..conftest import Gate, finished, run, seen, until
+from ...support.jobs import finished, reached, seen
+from ...support.waiting import LIMIT, run, wait_for
+from ..conftest import Gate
 
 Scenario = Callable[[], Coroutine[Any, Any, None]]
 
@@ -88,11 +89,6 @@ def test_a_job_that_came_while_all_places_were_taken_begins_as_soon_as_one_is_fr
                 await finished(memory, receipt.id)
 
     run(scenario())
-
-
-def wait_for(event: threading.Event) -> Coroutine[Any, Any, bool]:
-    """For an event that a thread sets."""
-    return asyncio.to_thread(event.wait, LIMIT)
 
 
 # Success
@@ -234,7 +230,7 @@ def test_between_two_runs_it_is_scheduled_and_says_why(pipe: Jobpipe) -> None:
     async def scenario() -> None:
         async with pipe, pipe.running():
             await later.enqueue(id="x")
-            job = await until(pipe, "x", JobStatus.SCHEDULED)
+            job = await reached(pipe, "x", JobStatus.SCHEDULED)
             assert job.attempts == 1
             assert job.error is not None
             (attempt,) = job.history
@@ -329,7 +325,7 @@ def test_a_retry_waits_as_long_as_the_handler_said(pipe: Jobpipe) -> None:
     async def scenario() -> None:
         async with pipe, pipe.running():
             await again.enqueue(id="x")
-            job = await until(pipe, "x", JobStatus.SCHEDULED)
+            job = await reached(pipe, "x", JobStatus.SCHEDULED)
             assert job.attempts == 1
             assert (job.run_at - job.history[0].ended_at).total_seconds() == pytest.approx(7200, abs=1)
 
@@ -363,7 +359,7 @@ def test_a_snoozed_job_is_scheduled_without_an_attempt(pipe: Jobpipe) -> None:
     async def scenario() -> None:
         async with pipe, pipe.running():
             await sleepy.enqueue(id="x")
-            job = await until(pipe, "x", JobStatus.SCHEDULED)
+            job = await reached(pipe, "x", JobStatus.SCHEDULED)
             assert (job.attempts, job.error, job.history) == (0, None, ())
 
     run(scenario())
@@ -380,7 +376,7 @@ def test_a_time_beyond_all_calendars_spoils_nothing(pipe: Jobpipe, signal: Excep
     async def scenario() -> None:
         async with pipe, pipe.running():
             await forever.enqueue(id="x")
-            assert (await until(pipe, "x", JobStatus.SCHEDULED)).run_at > instant(2_000_000_000)
+            assert (await reached(pipe, "x", JobStatus.SCHEDULED)).run_at > instant(2_000_000_000)
             assert len((await pipe.page()).jobs) == 1
 
     run(scenario())
@@ -567,7 +563,7 @@ def test_progress_is_seen_while_it_runs_and_kept_when_it_is_done(pipe: Jobpipe, 
         pipe.job("work")(awork if is_async else work)
         async with pipe, pipe.running():
             await pipe.enqueue("work", id="x")
-            await until(pipe, "x", JobStatus.RUNNING)
+            await reached(pipe, "x", JobStatus.RUNNING)
             job = await seen(pipe, lambda: pipe.get("x"), lambda job: job.progress)
             assert job.progress == Progress(value=0.4, note="page 4")
             gate.go.set()
