@@ -18,8 +18,9 @@ from rate_envelope_queue import (
     retry_now,
 )
 
+from ..support.gates import Gate
 from ..support.waiting import LIMIT, eventually
-from .conftest import Driver, Gate
+from .conftest import Driver
 
 
 def test_what_was_sent_before_the_start_runs_in_order(driver: Driver) -> None:

@@ -29,8 +29,9 @@ from rate_envelope_queue import (
     stamp,
 )
 
+from ..support.gates import Gate
 from ..support.waiting import LIMIT
-from .conftest import Driver, Gate
+from .conftest import Driver
 
 
 class Diary:

@@ -19,8 +19,9 @@ from rate_envelope_queue import (
     StopType,
 )
 
+from ..support.gates import Gate
 from ..support.waiting import LIMIT, eventually
-from .conftest import Driver, Gate
+from .conftest import Driver
 
 
 def test_a_list_of_envelopes_gets_a_hint(driver: Driver) -> None:

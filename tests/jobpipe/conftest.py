@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,18 +18,6 @@ def loggers_stay_as_they_are() -> Iterator[None]:
     for each, level, handlers in before:
         each.setLevel(level)
         each.handlers[:] = handlers
-
-
-class Gate:
-    """Where an async handler waits until the test lets it go on."""
-
-    def __init__(self) -> None:
-        self.began = asyncio.Event()
-        self.go = asyncio.Event()
-
-    async def pass_through(self) -> None:
-        self.began.set()
-        await self.go.wait()
 
 
 @pytest.fixture

@@ -27,9 +27,9 @@ from jobpipe.model.job import instant
 from jobpipe.stores.memory import MemoryStore
 from rate_envelope_queue import RateLimited, StopEnvelope, StopType
 
+from ...support.gates import AsyncGate
 from ...support.jobs import finished, reached, seen
 from ...support.waiting import LIMIT, run, wait_for
-from ..conftest import Gate
 
 Scenario = Callable[[], Coroutine[Any, Any, None]]
 
@@ -63,7 +63,7 @@ def test_a_job_that_came_while_all_places_were_taken_begins_as_soon_as_one_is_fr
     monkeypatch.setattr("jobpipe.worker.runner.POLL", 1e6)
 
     async def scenario() -> None:
-        gates = {name: Gate() for name in "abc"}
+        gates = {name: AsyncGate() for name in "abc"}
 
         @memory.job
         async def hold(name: str) -> None:
@@ -435,7 +435,7 @@ def test_a_function_that_returns_after_its_deadline_has_failed(pipe: Jobpipe) ->
 
 def test_a_running_coroutine_is_broken_off_when_it_is_cancelled(pipe: Jobpipe) -> None:
     async def scenario() -> None:
-        gate = Gate()
+        gate = AsyncGate()
         cancelled = asyncio.Event()
 
         @pipe.job
@@ -459,7 +459,7 @@ def test_a_running_coroutine_is_broken_off_when_it_is_cancelled(pipe: Jobpipe) -
 
 def test_a_coroutine_that_ignores_its_cancellation_ends_cancelled_anyway(pipe: Jobpipe) -> None:
     async def scenario() -> None:
-        gate = Gate()
+        gate = AsyncGate()
 
         @pipe.job
         async def work() -> str:
@@ -503,7 +503,7 @@ def test_a_running_function_learns_that_it_was_cancelled_and_ends_so_when_it_ret
 
 def test_another_process_can_cancel_a_running_job(sqlite_url: str) -> None:
     async def scenario() -> None:
-        gate = Gate()
+        gate = AsyncGate()
         pipe, other = Jobpipe(sqlite_url), Jobpipe(sqlite_url)
 
         @pipe.job
@@ -521,7 +521,7 @@ def test_another_process_can_cancel_a_running_job(sqlite_url: str) -> None:
 
 def test_a_cancelled_job_can_be_retried_and_then_runs_to_its_end(pipe: Jobpipe) -> None:
     async def scenario() -> None:
-        gate = Gate()
+        gate = AsyncGate()
 
         @pipe.job
         async def work() -> str:
@@ -547,7 +547,7 @@ def test_a_cancelled_job_can_be_retried_and_then_runs_to_its_end(pipe: Jobpipe) 
 @pytest.mark.parametrize("is_async", [True, False], ids=["async", "sync"])
 def test_progress_is_seen_while_it_runs_and_kept_when_it_is_done(pipe: Jobpipe, is_async: bool) -> None:
     async def scenario() -> None:
-        gate = Gate()
+        gate = AsyncGate()
         go = threading.Event()
 
         def work() -> None:
@@ -703,7 +703,7 @@ def test_a_type_that_nobody_knows_waits_and_runs_as_soon_as_somebody_does(sqlite
 
 def test_one_worker_runs_by_priority_and_then_in_order(pipe: Jobpipe) -> None:
     async def scenario() -> None:
-        gate = Gate()
+        gate = AsyncGate()
         order: list[str] = []
 
         @pipe.job
@@ -763,7 +763,7 @@ def test_a_process_without_workers_runs_nothing(pipe: Jobpipe) -> None:
 
 def test_a_graceful_stop_lets_short_jobs_end(pipe: Jobpipe) -> None:
     async def scenario() -> None:
-        gate = Gate()
+        gate = AsyncGate()
         go = threading.Event()
         began = threading.Event()
 
@@ -801,7 +801,7 @@ def test_a_graceful_stop_gives_long_jobs_back_with_their_attempt_and_they_run_la
     is_long = True
 
     async def scenario() -> None:
-        gate = Gate()
+        gate = AsyncGate()
         broken_off = asyncio.Event()
 
         @pipe.job("long", max_retries=0)
@@ -859,7 +859,7 @@ def test_a_function_that_outlives_the_grace_is_given_back_and_what_it_returns_is
 
 def test_no_new_jobs_are_begun_while_it_stops(pipe: Jobpipe) -> None:
     async def scenario() -> None:
-        gate = Gate()
+        gate = AsyncGate()
 
         @pipe.job
         async def block() -> str:
