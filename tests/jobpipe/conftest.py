@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from jobpipe import Jobpipe
+
+from ..support.waiting import run
+
+Scenario = Callable[[Jobpipe], Awaitable[None]]
+On = Callable[..., None]
 
 
 @pytest.fixture(autouse=True)
@@ -37,3 +45,17 @@ def sqlite_url(away_from_home: Path) -> str:
 @pytest.fixture(params=["memory", "sqlite"])
 def url(request: pytest.FixtureRequest, sqlite_url: str) -> str:
     return "memory://" if request.param == "memory" else sqlite_url
+
+
+@pytest.fixture
+def on(url: str) -> On:
+    """Run a scenario with a pipe on each store."""
+
+    def on(scenario: Scenario, **settings: Any) -> None:
+        async def main() -> None:
+            async with Jobpipe(url, builtins=True, **settings) as pipe:
+                await scenario(pipe)
+
+        run(main())
+
+    return on

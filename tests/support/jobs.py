@@ -1,13 +1,15 @@
-"""How tests wait for jobs: the feed of the pipe tells when to look again."""
+"""How tests lead jobs to a status, and wait for them: the feed of the pipe tells when to look again."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from jobpipe import Job, Jobpipe, JobStatus
+from jobpipe.model.job import Move
 from jobpipe.stores.base import News
+from jobpipe.testing.tools import BOOM, finish, take
 
 from .waiting import LIMIT
 
@@ -38,3 +40,26 @@ async def seen(pipe: Jobpipe, look: Callable[[], Awaitable[T]], is_it: Callable[
         return found
     finally:
         leave()
+
+
+async def lead_to(pipe: Jobpipe, status: JobStatus, id: str | None = None, **options: Any) -> str:
+    """Put a job in and lead it to that status, as a worker would."""
+    id = id or status.value
+    delay = 3600 if status is JobStatus.SCHEDULED else None
+    await pipe.enqueue("echo", id, id=id, delay=delay, **options)
+    if status is JobStatus.CANCELLED:
+        await pipe.cancel(id)
+    elif status not in (JobStatus.SCHEDULED, JobStatus.QUEUED):
+        (claim,) = take(pipe.store, types=["echo"])
+        assert claim.id == id
+        if status is JobStatus.DONE:
+            finish(pipe.store, claim, result="fine")
+        elif status is JobStatus.FAILED:
+            finish(pipe.store, claim, Move.FAIL, error=BOOM)
+    assert (await pipe.get(id)).status is status
+    return id
+
+
+async def one_of_each(pipe: Jobpipe) -> None:
+    for status in reversed(JobStatus):  # Why reversed: a queued one must not be in the way of a claim
+        await lead_to(pipe, status)
