@@ -20,7 +20,7 @@ from rate_envelope_queue import (
 )
 from rate_envelope_queue.testing import AsyncManualClock, ManualClock
 
-LIMIT = 20
+from .support.waiting import LIMIT
 
 
 def test_a_root_context_is_done_when_it_is_cancelled() -> None:

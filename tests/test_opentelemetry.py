@@ -33,7 +33,7 @@ from rate_envelope_queue.integrations import opentelemetry
 from rate_envelope_queue.integrations.opentelemetry import tracing_stamp
 from rate_envelope_queue.testing import AsyncManualClock, ManualClock
 
-LIMIT = 20
+from .support.waiting import LIMIT
 
 
 class Traces:

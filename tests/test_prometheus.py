@@ -25,7 +25,8 @@ from rate_envelope_queue.integrations import prometheus
 from rate_envelope_queue.integrations.prometheus import Exporter
 from rate_envelope_queue.testing import ManualClock
 
-LIMIT = 20
+from .support.waiting import LIMIT
+
 ADDS = "workqueue_adds_total"
 EXAMPLE = Path(__file__).parent.parent / "examples" / "11_metrics.py"
 

@@ -12,8 +12,7 @@ from typing import Self
 import pytest
 
 from .support.proxy import Proxy
-
-PATIENCE = 10.0
+from .support.waiting import LIMIT, eventually
 
 
 class Echo(socketserver.StreamRequestHandler):
@@ -56,7 +55,7 @@ def proxy(server: EchoServer) -> Iterator[Proxy]:
 class Client:
     """Says a line, and hears one."""
 
-    def __init__(self, proxy: Proxy, timeout: float = PATIENCE) -> None:
+    def __init__(self, proxy: Proxy, timeout: float = LIMIT) -> None:
         self.socket = socket.create_connection((proxy.host, proxy.port), timeout)
 
     def ask(self, line: bytes) -> bytes:
@@ -94,7 +93,7 @@ def test_stall_keeps_what_is_said_until_it_is_resumed(proxy: Proxy, server: Echo
         with pytest.raises(TimeoutError):
             client.ask(b"a\n")
         assert server.heard == []
-        client.socket.settimeout(PATIENCE)
+        client.socket.settimeout(LIMIT)
         proxy.resume()
         assert client.hear() == b"a\n"
 
@@ -123,8 +122,7 @@ def test_swallowed_messages_do_not_arrive_and_others_do(proxy: Proxy) -> None:
     proxy.swallow(b"news")
     with Client(proxy) as client:
         client.socket.sendall(b"news\n")
-        while not proxy.lost:
-            time.sleep(0.001)
+        eventually(lambda: proxy.lost)
         assert client.ask(b"a\n") == b"a\n"
 
 
@@ -134,7 +132,7 @@ def test_muted_server_hears_and_its_answers_are_gone_for_good(proxy: Proxy, serv
         with pytest.raises(TimeoutError):
             client.ask(b"a\n")
         proxy.heal()
-        client.socket.settimeout(PATIENCE)
+        client.socket.settimeout(LIMIT)
         assert client.ask(b"b\n") == b"b\n"
     assert server.heard == [b"a\n", b"b\n"]
 

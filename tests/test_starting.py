@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from .support import starting
+from .support.waiting import LIMIT
 
 pytestmark = pytest.mark.skipif(not starting.CAN_FORK, reason="programs are not forked here")
 JOBPIPE = [sys.executable, "-m", "jobpipe"]
-PATIENCE = 60.0
 
 
 def is_fork(process: subprocess.Popen[str]) -> bool:
@@ -26,16 +26,16 @@ def is_fork(process: subprocess.Popen[str]) -> bool:
 )
 def test_it_prints_and_ends_as_a_real_one(arguments: list[str], tmp_path: Path) -> None:
     env = {**os.environ, "COLUMNS": "60"}
-    fork = starting.run([*JOBPIPE, *arguments], cwd=tmp_path, env=env, timeout=PATIENCE)
+    fork = starting.run([*JOBPIPE, *arguments], cwd=tmp_path, env=env, timeout=LIMIT)
     real = subprocess.run(
-        [*JOBPIPE, *arguments], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=PATIENCE
+        [*JOBPIPE, *arguments], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=LIMIT
     )
     assert (fork.returncode, fork.stdout, fork.stderr) == (real.returncode, real.stdout, real.stderr)
 
 
 def test_it_reads_its_stdin_in_its_folder(tmp_path: Path) -> None:
     line = [*JOBPIPE, "enqueue", "echo", "--file", "-", "--json"]
-    ended = starting.run(line, input='{"id": "one"}\n', cwd=tmp_path, timeout=PATIENCE)
+    ended = starting.run(line, input='{"id": "one"}\n', cwd=tmp_path, timeout=LIMIT)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert (tmp_path / "jobpipe.db").exists()
 
@@ -57,7 +57,7 @@ def test_it_has_a_session_of_its_own_and_its_end_is_kept_until_somebody_asks(tmp
         assert process.stderr is not None
         assert process.stderr.read() == b""
         os.kill(process.pid, 0)  # it is a zombie, as a child that nobody has waited for
-        assert process.wait(PATIENCE) == -signal.SIGKILL
+        assert process.wait(LIMIT) == -signal.SIGKILL
         with pytest.raises(ProcessLookupError):
             os.kill(process.pid, 0)
 
@@ -73,7 +73,7 @@ def test_a_test_that_is_marked_gets_real_ones(tmp_path: Path) -> None:
 def test_a_shell_has_it_as_a_command(tmp_path: Path) -> None:
     script = f"{starting.shell_command()} --version | cat; {starting.shell_command()} nonsense"
     ended = subprocess.run(
-        ["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE
+        ["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT
     )
     assert ended.returncode == 2
     assert ended.stdout.startswith("jobpipe ")

@@ -23,7 +23,8 @@ from rate_envelope_queue import (
     retry_now,
 )
 
-LIMIT = 30
+from .support.waiting import LIMIT
+
 SEED = int(os.environ.get("SEED", "0"))
 """What all seeds are counted from: `make test_race` takes another one each time."""
 

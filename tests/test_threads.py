@@ -37,7 +37,7 @@ from rate_envelope_queue import (
 from rate_envelope_queue.clock import Bell, SystemClock
 from rate_envelope_queue.testing import ManualClock
 
-LIMIT = 20
+from .support.waiting import LIMIT
 
 
 def noop(ctx: Context, envelope: Envelope[Any]) -> None: ...

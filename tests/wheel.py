@@ -10,8 +10,7 @@ import venv
 from pathlib import Path
 from urllib.request import urlopen
 
-LIMIT = 60.0
-"""Seconds that the service has to start, and to stop."""
+from .support.waiting import LIMIT
 
 
 def main(wheel: str) -> int:

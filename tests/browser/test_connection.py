@@ -15,6 +15,7 @@ from playwright.sync_api import Page, expect
 
 from jobpipe import Jobpipe
 
+from ..support.waiting import eventually
 from .conftest import Service, Watcher, is_live
 
 
@@ -84,8 +85,7 @@ def behind_a_prefix(prefix: str, *, is_cut: bool) -> Iterator[str]:
     thread = threading.Thread(target=lambda: asyncio.run(server.serve()))
     thread.start()
     try:
-        while not server.started:
-            pass
+        eventually(lambda: server.started)
         port = server.servers[0].sockets[0].getsockname()[1]
         yield f"http://127.0.0.1:{port}{prefix}/"
     finally:

@@ -23,8 +23,8 @@ from rate_envelope_queue import (
 )
 from rate_envelope_queue.testing import AsyncManualClock, ManualClock
 
-LIMIT = 20
-"""Seconds after which a wait in a test has failed."""
+from ..support.gates import Gate
+from ..support.waiting import LIMIT
 
 
 class Queue(Protocol):
@@ -52,25 +52,6 @@ class Queue(Protocol):
     def pause(self) -> None: ...
     def resume(self) -> None: ...
     def allow(self, type: str) -> bool: ...
-
-
-class Gate:
-    """A place where a handler stops until the test opens it, and says that it has come."""
-
-    def __init__(self) -> None:
-        self._reached = threading.Semaphore(0)
-        self._opened = threading.Semaphore(0)
-
-    def pass_through(self, *_: object) -> None:
-        self._reached.release()
-        assert self._opened.acquire(timeout=LIMIT), "the gate was not opened"
-
-    def wait_reached(self) -> None:
-        assert self._reached.acquire(timeout=LIMIT), "nobody came to the gate"
-
-    def open(self, times: int = 1) -> None:
-        for _ in range(times):
-            self._opened.release()
 
 
 class Driver:

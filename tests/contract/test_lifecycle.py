@@ -18,7 +18,9 @@ from rate_envelope_queue import (
     retry_now,
 )
 
-from .conftest import LIMIT, Driver, Gate
+from ..support.gates import Gate
+from ..support.waiting import LIMIT, eventually
+from .conftest import Driver
 
 
 def test_what_was_sent_before_the_start_runs_in_order(driver: Driver) -> None:
@@ -113,13 +115,8 @@ def test_stop_accounts_for_every_envelope(driver: Driver, mode: str, waiting: bo
 
 
 def _wait_stopped(queue: Any) -> None:
-    for _ in range(1000):
-        if queue.stop(timeout=LIMIT):
-            return
-        if queue.state is QueueState.STOPPED:
-            return
-        threading.Event().wait(0.002)  # a queue that does not wait tells nobody when it has stopped
-    raise AssertionError("the queue did not stop")
+    """Why again and again: a queue that does not wait tells nobody when it has stopped."""
+    eventually(lambda: queue.stop(timeout=LIMIT) or queue.state is QueueState.STOPPED, "it did not stop")
 
 
 def test_a_periodic_envelope_goes_on_after_a_restart(driver: Driver) -> None:

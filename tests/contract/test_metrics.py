@@ -11,7 +11,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from rate_envelope_queue import Context, Envelope, ExponentialBackoff, RateLimited, every, retry_after
 from rate_envelope_queue.integrations.prometheus import Exporter
 
-from .conftest import LIMIT, Driver, Gate, Queue
+from ..support.gates import Gate
+from ..support.waiting import LIMIT
+from .conftest import Driver, Queue
 
 GAUGES_OF_WORK = (
     "workqueue_depth",

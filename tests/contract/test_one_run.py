@@ -29,7 +29,9 @@ from rate_envelope_queue import (
     stamp,
 )
 
-from .conftest import LIMIT, Driver, Gate
+from ..support.gates import Gate
+from ..support.waiting import LIMIT
+from .conftest import Driver
 
 
 class Diary:

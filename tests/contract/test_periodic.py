@@ -9,7 +9,8 @@ import pytest
 
 from rate_envelope_queue import Context, Envelope, ExponentialBackoff, every, retry_after
 
-from .conftest import LIMIT, Driver
+from ..support.waiting import LIMIT
+from .conftest import Driver
 
 
 def test_an_interval_runs_at_once_and_then_counts_from_the_end_of_each_run(driver: Driver) -> None:

@@ -24,7 +24,9 @@ from rate_envelope_queue import (
 )
 from rate_envelope_queue.core.gates import Gate as PacingGate
 
-from .conftest import LIMIT, Driver, Gate
+from ..support.gates import Gate
+from ..support.waiting import LIMIT
+from .conftest import Driver
 
 
 def noting(driver: Driver, starts: list[Any], **options: Any) -> Envelope[Any]:

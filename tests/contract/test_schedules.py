@@ -8,7 +8,8 @@ from typing import Any
 
 from rate_envelope_queue import Context, Cron, Envelope, Every
 
-from .conftest import LIMIT, Driver
+from ..support.waiting import LIMIT
+from .conftest import Driver
 
 
 def noting(driver: Driver, ran: list[Any], **options: Any) -> Envelope[Any]:

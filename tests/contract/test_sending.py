@@ -19,7 +19,9 @@ from rate_envelope_queue import (
     StopType,
 )
 
-from .conftest import LIMIT, Driver, Gate
+from ..support.gates import Gate
+from ..support.waiting import LIMIT, eventually
+from .conftest import Driver
 
 
 def test_a_list_of_envelopes_gets_a_hint(driver: Driver) -> None:
@@ -358,7 +360,7 @@ def test_cancel_of_a_running_envelope_cancels_its_context_and_finishes_it(
     assert queue.cancel(envelope) is True
     gate.open()
     assert queue.join(LIMIT)
-    _wait_for(lambda: seen == [True])
+    eventually(lambda: seen == [True])
     assert queue.occupied == 0
     driver.advance(10)
     stats = queue.stats()
@@ -366,14 +368,6 @@ def test_cancel_of_a_running_envelope_cancels_its_context_and_finishes_it(
     (record,) = caplog.records
     assert record.levelname == "INFO", "it was wanted"
     assert "failed (attempt 1), it was cancelled: " in record.getMessage()
-
-
-def _wait_for(condition: Any) -> None:
-    for _ in range(int(LIMIT / 0.002)):
-        if condition():
-            return
-        threading.Event().wait(0.002)
-    raise AssertionError("it did not come about")
 
 
 def test_what_is_sent_after_a_cancel_counts(driver: Driver, gate: Gate) -> None:

@@ -1,6 +1,6 @@
 """Program: the real command in a process of its own, with its output in a file, and an HTTP client for it.
 
-`eventually` is the one way to wait: a condition, looked at again and again, and a limit that no test comes near.
+`eventually` is the one way to wait for them: a condition, looked at again and again.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ import re
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -25,12 +24,10 @@ from jobpipe.stores import open_store
 from jobpipe.stores.base import Filter, Store
 
 from ..support.starting import popen
+from ..support.waiting import LIMIT, eventually
 
 T = TypeVar("T")
 
-LIMIT = 40.0
-"""Seconds until a test gives up."""
-_PAUSE = 0.02
 
 APP = """
 import asyncio, os, time
@@ -75,15 +72,6 @@ async def poison():
     note()
     os._exit(1)
 """
-
-
-def eventually(condition: Callable[[], T | None], what: object = "", limit: float = LIMIT) -> T:
-    """What the condition gives as soon as it is true."""
-    until = time.monotonic() + limit
-    while not (found := condition()):
-        assert time.monotonic() < until, f"still not after {limit:g} s: {what() if callable(what) else what}"
-        time.sleep(_PAUSE)
-    return found
 
 
 class Program:

@@ -15,7 +15,8 @@ from datetime import datetime
 import httpx
 import pytest
 
-from .programs import Start, eventually, is_one_outcome, jobpipe
+from ..support.waiting import eventually
+from .programs import Start, is_one_outcome, jobpipe
 
 LEASE = "0.5"
 

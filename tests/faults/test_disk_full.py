@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from .programs import Program, Start, eventually, jobpipe
+from ..support.waiting import eventually
+from .programs import Program, Start, jobpipe
 
 BIG = "x" * 60_000
 

@@ -18,7 +18,8 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from .programs import LIMIT, Program, Start, eventually, jobpipe, script
+from ..support.waiting import LIMIT, eventually
+from .programs import Program, Start, jobpipe, script
 
 JSON = {"Content-Type": "application/json"}
 EVIL_NAMES = (

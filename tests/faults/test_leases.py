@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import signal
 
-from .programs import APP, Start, eventually
+from ..support.waiting import eventually
+from .programs import APP, Start
 
 GREEDY = f"""{APP}
 import threading

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .programs import Start, eventually
+from ..support.waiting import eventually
+from .programs import Start
 
 
 def test_a_file_that_is_gone_is_a_store_that_is_away(start: Start) -> None:

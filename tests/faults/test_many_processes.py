@@ -11,7 +11,8 @@ from contextlib import contextmanager
 
 import httpx
 
-from .programs import LIMIT, Program, Start, eventually
+from ..support.waiting import LIMIT, eventually
+from .programs import Program, Start
 
 
 @contextmanager

@@ -23,8 +23,9 @@ from jobpipe.model.ticks import tick_id
 from jobpipe.stores.base import ScheduleEntry
 from jobpipe.testing.tools import new_job, put, take
 
+from ..support.waiting import eventually
 from . import test_marks as this
-from .programs import Program, Start, eventually
+from .programs import Program, Start
 
 LEASE = 0.5
 IDS = [f"j{n}" for n in range(8)]

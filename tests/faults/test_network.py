@@ -18,7 +18,8 @@ from jobpipe.stores import open_store
 from ..support.proxy import Proxy
 from ..support.servers_postgres import PostgresServer
 from ..support.servers_redis import redis_server
-from .programs import APP, Program, Start, eventually, is_one_outcome
+from ..support.waiting import eventually
+from .programs import APP, Program, Start, is_one_outcome
 
 POLL = 1.0
 """Seconds after which a worker looks for jobs, whatever it has heard."""

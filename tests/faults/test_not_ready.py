@@ -13,7 +13,8 @@ from pathlib import Path
 
 import httpx
 
-from .programs import LIMIT, Program, Start, eventually, jobpipe
+from ..support.waiting import LIMIT, eventually
+from .programs import Program, Start, jobpipe
 
 HELD = """
 import asyncio, os

@@ -14,7 +14,8 @@ import psycopg
 import pytest
 
 from ..support.servers_postgres import PostgresServer
-from .programs import Start, eventually, jobpipe, script
+from ..support.waiting import eventually
+from .programs import Start, jobpipe, script
 
 Sql: TypeAlias = Callable[[str], list[Any]]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import signal
 
-from .programs import Start, eventually
+from ..support.waiting import eventually
+from .programs import Start
 
 
 def test_finished_jobs_are_forgotten_when_their_time_is_over(start: Start) -> None:

@@ -11,7 +11,8 @@ import httpx
 import pytest
 
 from ..support.servers_redis import RedisServer, free_port, redis_server
-from .programs import Program, Start, eventually, is_one_outcome, jobpipe
+from ..support.waiting import eventually
+from .programs import Program, Start, is_one_outcome, jobpipe
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ import pytest
 
 from jobpipe.model.ticks import tick_id
 
-from .programs import Start, eventually
+from ..support.waiting import eventually
+from .programs import Start
 
 EVERY = 0.5
 BEATS = """

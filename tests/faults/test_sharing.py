@@ -12,7 +12,8 @@ from datetime import datetime
 
 from jobpipe.testing.tools import take
 
-from .programs import LIMIT, Start, eventually, script
+from ..support.waiting import LIMIT, eventually
+from .programs import Start, script
 
 CLAIM = """
 import os, sys, threading, time

@@ -8,7 +8,8 @@ from collections import Counter
 
 import pytest
 
-from .programs import Start, eventually
+from ..support.waiting import eventually
+from .programs import Start
 
 GRACE = 1.5
 

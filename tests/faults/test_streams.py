@@ -13,7 +13,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from .programs import LIMIT, Program, Start, eventually, memory
+from ..support.waiting import LIMIT, eventually
+from .programs import Program, Start, memory
 
 CLIENTS = 500
 MOST = 1_000

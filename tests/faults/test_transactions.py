@@ -8,7 +8,8 @@ from contextlib import closing
 
 import pytest
 
-from .programs import Start, eventually, jobpipe, script
+from ..support.waiting import eventually
+from .programs import Start, jobpipe, script
 
 CALL = """
 import os, sqlite3, sys

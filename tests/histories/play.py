@@ -21,8 +21,9 @@ from jobpipe.model.ticks import placed
 from jobpipe.stores import open_store
 from jobpipe.stores.base import Filter, ScheduleEntry, Store
 
-from ..faults.programs import Program, Start, eventually, jobpipe
+from ..faults.programs import Program, Start, jobpipe
 from ..support.servers_redis import free_port
+from ..support.waiting import eventually
 from .app import BEAT, BEAT_EVERY, BOUNDS, LEASE
 from .checker import pid_of
 from .record import Event, Record, Rhythm, StoredJob, StoredRun, load_runs, load_sent, write_line

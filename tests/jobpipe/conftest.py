@@ -1,53 +1,20 @@
-"""A pipe on each store, and what tests wait with: an event, a status, never a while."""
+"""A folder, a URL of each store, and loggers that stay as they are."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
-from jobpipe import Job, Jobpipe, JobStatus
-from jobpipe.stores.base import News
+from jobpipe import Jobpipe
 
-T = TypeVar("T")
+from ..support.waiting import run
 
-LIMIT = 30.0
-"""Seconds until a test gives up; none takes nearly that long."""
-
-
-def run(scenario: Coroutine[Any, Any, T]) -> T:
-    """Run it on an event loop of its own."""
-    return asyncio.run(asyncio.wait_for(scenario, LIMIT))
-
-
-async def finished(pipe: Jobpipe, id: str) -> Job:
-    """The job when it is finished."""
-    job = await pipe.wait(id, LIMIT)
-    assert job.is_finished, job
-    return job
-
-
-async def until(pipe: Jobpipe, id: str, *statuses: JobStatus) -> Job:
-    """The job as soon as it has one of the statuses."""
-    return await seen(pipe, lambda: pipe.get(id), lambda job: job.status in statuses)
-
-
-async def seen(pipe: Jobpipe, look: Callable[[], Awaitable[T]], is_it: Callable[[T], object]) -> T:
-    """What a look finds, as soon as it is what is looked for; it looks again whenever something has changed."""
-    changed = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    leave = pipe.feed.listen(News.CHANGES, lambda: loop.call_soon_threadsafe(changed.set))
-    try:
-        while not is_it(found := await look()):
-            await changed.wait()
-            changed.clear()
-        return found
-    finally:
-        leave()
+Scenario = Callable[[Jobpipe], Awaitable[None]]
+On = Callable[..., None]
 
 
 @pytest.fixture(autouse=True)
@@ -59,18 +26,6 @@ def loggers_stay_as_they_are() -> Iterator[None]:
     for each, level, handlers in before:
         each.setLevel(level)
         each.handlers[:] = handlers
-
-
-class Gate:
-    """Where an async handler waits until the test lets it go on."""
-
-    def __init__(self) -> None:
-        self.began = asyncio.Event()
-        self.go = asyncio.Event()
-
-    async def pass_through(self) -> None:
-        self.began.set()
-        await self.go.wait()
 
 
 @pytest.fixture
@@ -90,3 +45,17 @@ def sqlite_url(away_from_home: Path) -> str:
 @pytest.fixture(params=["memory", "sqlite"])
 def url(request: pytest.FixtureRequest, sqlite_url: str) -> str:
     return "memory://" if request.param == "memory" else sqlite_url
+
+
+@pytest.fixture
+def on(url: str) -> On:
+    """Run a scenario with a pipe on each store."""
+
+    def on(scenario: Scenario, **settings: Any) -> None:
+        async def main() -> None:
+            async with Jobpipe(url, builtins=True, **settings) as pipe:
+                await scenario(pipe)
+
+        run(main())
+
+    return on

@@ -29,7 +29,7 @@ from .world import Violation, World
 CHUNK = 50
 CHUNKS = 20
 ON_DISK = 10
-PATIENCE = 400
+MOST_SEEDS = 400
 """Seeds within which a broken code is found."""
 
 
@@ -234,5 +234,5 @@ def test_a_runner_that_breaks_a_promise_is_found(
 
 def search(programs: list[Program], store: MakeStore) -> None:
     """Live until a promise is broken."""
-    for seed in range(PATIENCE):
+    for seed in range(MOST_SEEDS):
         live(seed, programs, store)

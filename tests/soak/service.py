@@ -20,8 +20,9 @@ import httpx
 import psycopg
 import redis
 
-from ..faults.programs import Program, Start, eventually, jobpipe
+from ..faults.programs import Program, Start, jobpipe
 from ..histories.stages import STAGES
+from ..support.waiting import LIMIT, eventually
 from .gauges import MIB, Gauges
 
 KEEP = 3.0
@@ -30,7 +31,6 @@ BATCH, EVERY = 20, 0.2
 """Jobs put in at once, and seconds between."""
 LOOK_EVERY = 0.25
 SAY_EVERY = 10.0
-_PATIENCE = 30.0
 _MOST_WAL = 80 * MIB
 
 Say = Callable[[str], object]
@@ -55,10 +55,10 @@ class Load:
     def close(self) -> None:
         self._is_over.set()
         for thread in self._threads:
-            thread.join(_PATIENCE)
+            thread.join(LIMIT)
 
     def _again_and_again(self, do: Callable[[httpx.Client], None], every: float) -> None:
-        with httpx.Client(base_url=self._url, timeout=_PATIENCE) as http:
+        with httpx.Client(base_url=self._url, timeout=LIMIT) as http:
             while not self._is_over.wait(every):
                 try:
                     do(http)
@@ -143,7 +143,7 @@ def _sqlite_size(url: str) -> float:
     path = url.removeprefix("sqlite:///")
     log = Path(f"{path}-wal")
     assert not log.exists() or log.stat().st_size < _MOST_WAL, "the log of SQLite grows without end"
-    with closing(sqlite3.connect(path, timeout=_PATIENCE)) as connection:
+    with closing(sqlite3.connect(path, timeout=LIMIT)) as connection:
         ((pages,),) = connection.execute("PRAGMA page_count").fetchall()
         ((size,),) = connection.execute("PRAGMA page_size").fetchall()
     return float(pages * size)
@@ -204,7 +204,7 @@ def _watch(
     began_at = time.monotonic()
     restart_at = began_at + 5.0
     say_at = began_at + SAY_EVERY
-    with httpx.Client(base_url=restarts.service.url, timeout=_PATIENCE) as http:
+    with httpx.Client(base_url=restarts.service.url, timeout=LIMIT) as http:
         while (now := time.monotonic()) < began_at + seconds:
             if now >= restart_at:
                 restarts.again()

@@ -22,13 +22,13 @@ from typing import Any, NamedTuple
 
 from .processes import Program
 from .starting import shell_command
+from .waiting import LIMIT
 
 _SERVE = re.compile(r"^(?:\w+=\S* )*jobpipe serve\b[^|]*$")
 _FILE = re.compile(r"# (?P<name>\w*\.\w+)\n")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?Z?")
 _BARE = re.compile(r"(?<=[\[:,\s])…(?=[\],}\s])")
 _OURS = re.compile(r"JOBPIPE_|WORKERS$|QUEUE_SIZE$")
-_PATIENCE = 30
 
 
 class Command(NamedTuple):
@@ -83,7 +83,7 @@ class Terminal:
             env={name: value for name, value in os.environ.items() if not _OURS.match(name)},
             capture_output=True,
             text=True,
-            timeout=_PATIENCE,
+            timeout=LIMIT,
             check=False,
         )
         assert ended.returncode == 0, f"{text}\n{ended.stdout}{ended.stderr}"

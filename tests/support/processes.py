@@ -14,8 +14,7 @@ from pathlib import Path
 from queue import Empty, Queue
 
 from .starting import popen
-
-_PATIENCE = 30.0
+from .waiting import LIMIT
 
 
 class Program:
@@ -50,7 +49,7 @@ class Program:
     def line(self, pattern: str) -> re.Match[str]:
         """The next line that matches."""
         try:
-            while (line := self._lines.get(timeout=_PATIENCE)) is not None:
+            while (line := self._lines.get(timeout=LIMIT)) is not None:
                 self.seen.append(line)
                 if found := re.search(pattern, line):
                     return found
@@ -63,12 +62,12 @@ class Program:
 
     def code(self) -> int:
         """The exit code."""
-        return self.process.wait(_PATIENCE)
+        return self.process.wait(LIMIT)
 
     def rest(self) -> list[str]:
         """All lines, once every process that could still write one has ended."""
         for reader in self._readers:
-            reader.join(_PATIENCE)
+            reader.join(LIMIT)
             assert not reader.is_alive(), f"a process still holds the outputs: {self.seen}"
         while not self._lines.empty():
             line = self._lines.get()
@@ -80,7 +79,7 @@ class Program:
             os.killpg(self.pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
-        self.process.wait(_PATIENCE)
+        self.process.wait(LIMIT)
         self.rest()
         for stream in (self.process.stdout, self.process.stderr):
             assert stream is not None

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
-_PATIENCE = 10.0
+from .waiting import LIMIT
+
 _PIECE = 65_536
 
 Server = tuple[str, int] | str
@@ -96,7 +97,7 @@ class Proxy:
         """Hang up on all, and end."""
         self._do(self._close())
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(_PATIENCE)
+        self._thread.join(LIMIT)
         self._loop.close()
 
     def __enter__(self) -> Self:
@@ -117,7 +118,7 @@ class Proxy:
         self._do(tell())
 
     def _do(self, call: Any) -> Any:
-        return asyncio.run_coroutine_threadsafe(call, self._loop).result(_PATIENCE)
+        return asyncio.run_coroutine_threadsafe(call, self._loop).result(LIMIT)
 
     # Carrying
 

@@ -1,10 +1,8 @@
-"""What the tests of the Redis store have in common: a store on a server, a round of all verbs, and waiting."""
+"""What the tests of the Redis store have in common: a store on a server, and a round of all verbs."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any
 
 from jobpipe import JobStatus
 from jobpipe.model.gate import Limit
@@ -14,8 +12,6 @@ from jobpipe.stores.redis import RedisStore
 from jobpipe.testing.tools import BOOM, finish, look, new_job, page_ids, put, take
 
 from .servers_redis import RedisServer
-
-PATIENCE = 20.0
 
 
 def opened(server: RedisServer, query: str = "") -> RedisStore:
@@ -66,12 +62,3 @@ def one_round(store: RedisStore) -> None:
     time.sleep(0.001)  # what has just finished is not older than 0 s by the server's clock
     assert store.prune(0) == 2
     assert store.check()
-
-
-def wait_for(look: Callable[[], Any]) -> Any:
-    """What a look finds, as soon as it is something."""
-    until = time.monotonic() + PATIENCE
-    while not (found := look()):
-        assert time.monotonic() < until
-        time.sleep(0.002)
-    return found

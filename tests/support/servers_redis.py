@@ -21,7 +21,7 @@ from uuid import uuid4
 import pytest
 import redis
 
-_PATIENCE = 20.0
+from .waiting import LIMIT
 
 
 def binary() -> str:
@@ -67,7 +67,7 @@ class RedisServer:
         file = self.folder / "redis.conf"
         file.write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
         self._process = subprocess.Popen([binary(), str(file)], stdin=subprocess.DEVNULL)
-        until = time.monotonic() + _PATIENCE
+        until = time.monotonic() + LIMIT
         while True:
             try:
                 self.ask("PING")
@@ -82,7 +82,7 @@ class RedisServer:
 
     def ask(self, *command: Any) -> Any:
         """The answer to one command, on a connection of its own."""
-        with closing(redis.Redis(port=self.port, protocol=2, socket_timeout=_PATIENCE)) as client:
+        with closing(redis.Redis(port=self.port, protocol=2, socket_timeout=LIMIT)) as client:
             return client.execute_command(*command)
 
     def stop(self, *, is_killed: bool = False) -> None:
@@ -91,7 +91,7 @@ class RedisServer:
                 self._process.kill()
             else:
                 self._process.terminate()
-            self._process.wait(_PATIENCE)
+            self._process.wait(LIMIT)
             self._process = None
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from . import forked
+from .waiting import LIMIT
 
-_PATIENCE = 60.0
 _JOBPIPE = [sys.executable, "-m", "jobpipe"]
 _TERMINAL = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execvp(sys.argv[1], sys.argv[1:])"
 _LAUNCH = [sys.executable, "-c", _TERMINAL]
@@ -83,7 +83,7 @@ class _Fork(subprocess.Popen[Any]):
                 is_session=terms["start_new_session"],
                 has_terminal=self._has_terminal,
             )
-            self._call.settimeout(_PATIENCE)
+            self._call.settimeout(LIMIT)
             self.pid = forked.hear(self._call)
             self._child_created = True
         finally:
@@ -107,7 +107,7 @@ class _Fork(subprocess.Popen[Any]):
                 self.returncode = forked.hear(self._call)
             except (BlockingIOError, TimeoutError):
                 return None
-            self._call.settimeout(_PATIENCE)
+            self._call.settimeout(LIMIT)
             self._call.shutdown(socket.SHUT_WR)  # it may be buried now,
             self._call.recv(1)  # and is
             self._call.close()

@@ -22,11 +22,11 @@ from jobpipe.cli.main import app
 
 from ...support import starting
 from ...support.processes import Program, program
+from ...support.waiting import LIMIT
 
 Start = Callable[..., Program]
 Called = subprocess.CompletedProcess[str]
 
-_PATIENCE = 30.0
 _COLOURS = re.compile(r"\x1b\[[\d;?]*[A-Za-z]")
 
 
@@ -81,7 +81,7 @@ def call_json(*arguments: str, code: int = 0, input: str | None = None) -> Any:
 def call_process(*arguments: str, env: dict[str, str] | None = None, **options: Any) -> Called:
     """The command as a process, when it has ended."""
     line = [sys.executable, "-m", "jobpipe", *arguments]
-    return starting.run(line, env={**os.environ, **(env or {})}, timeout=_PATIENCE, **options)
+    return starting.run(line, env={**os.environ, **(env or {})}, timeout=LIMIT, **options)
 
 
 class Terminal:
@@ -104,7 +104,7 @@ class Terminal:
 
     def until(self, pattern: str) -> str:
         """What was shown by the time the pattern was there."""
-        limit = time.monotonic() + _PATIENCE
+        limit = time.monotonic() + LIMIT
         while not re.search(pattern, self.shown):
             assert time.monotonic() < limit, self.shown
             assert self._read(), self.shown
@@ -117,12 +117,12 @@ class Terminal:
         """The exit code, and what it printed."""
         while self._read():
             pass
-        printed, _ = self.process.communicate(timeout=_PATIENCE)
+        printed, _ = self.process.communicate(timeout=LIMIT)
         return self.process.returncode, printed
 
     def _read(self) -> bool:
         """False once nobody can show anything any more."""
-        ready, _, _ = select.select([self._ours], [], [], _PATIENCE)
+        ready, _, _ = select.select([self._ours], [], [], LIMIT)
         try:
             data = os.read(self._ours, 65_536) if ready else b""
         except OSError:  # how Linux says that the other side is closed

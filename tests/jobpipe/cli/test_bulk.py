@@ -16,7 +16,8 @@ import pytest
 from jobpipe import Jobpipe
 from jobpipe.model.job import DEFAULT_RETRIES
 
-from ..conftest import run, seen
+from ...support.jobs import seen
+from ...support.waiting import run
 from .conftest import Start, call, call_json, terminal
 
 

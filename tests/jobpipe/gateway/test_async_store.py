@@ -18,7 +18,7 @@ from jobpipe.stores.memory import MemoryStore
 from jobpipe.stores.sqlite import SqliteStore
 from jobpipe.testing import new_job
 
-from ..conftest import LIMIT, run
+from ...support.waiting import LIMIT, run
 
 
 class Slow(SqliteStore):

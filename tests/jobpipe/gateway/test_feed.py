@@ -20,7 +20,7 @@ from jobpipe.stores.memory import MemoryStore
 from jobpipe.testing import new_job
 from jobpipe.testing.tools import finish, put, take_one
 
-from ..conftest import LIMIT
+from ...support.waiting import LIMIT
 
 
 @pytest.fixture

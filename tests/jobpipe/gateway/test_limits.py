@@ -16,7 +16,9 @@ from jobpipe.gateway.limits import rate_text
 from jobpipe.model.request import JobRequest
 from rate_envelope_queue import Rate, RateLimited
 
-from ..conftest import Gate, finished, run, seen, until
+from ...support.gates import AsyncGate
+from ...support.jobs import finished, reached, seen
+from ...support.waiting import run
 
 
 @pytest.fixture
@@ -94,7 +96,7 @@ def test_jobs_do_not_bunch_up_behind_places_that_are_busy(pipe: Jobpipe) -> None
     """They are claimed when there is a place for them, and not while the places are taken."""
     starts: list[float] = []
     opened_at: list[float] = []
-    gate = Gate()
+    gate = AsyncGate()
 
     @pipe.job("paced", rate="20/s")
     async def paced() -> None:
@@ -182,7 +184,7 @@ def test_concurrency_is_never_exceeded(pipe: Jobpipe, is_async: bool) -> None:
 
 
 def test_limited_type_delays_no_other(pipe: Jobpipe) -> None:
-    gate = Gate()
+    gate = AsyncGate()
 
     @pipe.job("one", concurrency=1, priority=1000)
     async def one() -> None:
@@ -238,7 +240,7 @@ def test_each_key_has_a_limit_of_its_own(pipe: Jobpipe) -> None:
 
 
 def test_busy_key_is_named_and_holds_up_no_other(pipe: Jobpipe) -> None:
-    gate = Gate()
+    gate = AsyncGate()
 
     @pipe.job("ship", concurrency=1, key=lambda customer: customer)
     async def ship(customer: int) -> None:
@@ -335,7 +337,7 @@ def test_rate_limit_met_by_a_handler_cools_its_whole_type_and_no_other(pipe: Job
         async with pipe:
             receipts = [await call.enqueue() for _ in range(3)]
             async with pipe.running(workers=1):
-                await until(pipe, receipts[0].id, JobStatus.SCHEDULED)
+                await reached(pipe, receipts[0].id, JobStatus.SCHEDULED)
                 found = await pipe.explain(receipts[1].id)
                 assert (found.reason, found.blockers) == (Reason.RATE, ("call",))
                 assert found.until is not None

@@ -18,7 +18,8 @@ from jobpipe.stores.sqlite import SqliteStore
 from jobpipe.testing import ManualTime, new_job
 from jobpipe.testing.tools import BOOM, LOST, finish, look, page_ids, put, take_one, tally
 
-from ..conftest import finished, run
+from ...support.jobs import finished
+from ...support.waiting import run
 
 
 @pytest.fixture

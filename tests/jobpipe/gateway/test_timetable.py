@@ -34,7 +34,8 @@ from jobpipe.stores.sqlite import SqliteStore
 from jobpipe.testing import ManualTime
 from jobpipe.testing.tools import page_ids, together
 
-from ..conftest import finished, run, seen
+from ...support.jobs import finished, seen
+from ...support.waiting import run
 
 HOUR, DAY = 3600.0, 86_400.0
 

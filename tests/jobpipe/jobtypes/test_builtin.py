@@ -8,7 +8,7 @@ from jobpipe import Jobpipe
 from jobpipe.gateway.explain import Reason
 from jobpipe.process.loading import load_pipe
 
-from ..conftest import run
+from ...support.waiting import run
 
 
 def test_program_of_ones_own_has_echo_but_not_sleep_and_fail() -> None:

@@ -24,9 +24,10 @@ from jobpipe.jobtypes.http.network import Network, connect
 from jobpipe.jobtypes.http.patience import patience
 
 from ...support.canary import Canary, Received, answer, redirect
-from ..conftest import finished, run, until
+from ...support.jobs import finished, reached
+from ...support.waiting import run
 
-LIMIT = 65_536
+MOST_BYTES = 65_536
 PUBLIC = "93.184.216.34"
 """Stands for any public address: nothing is ever connected to it."""
 
@@ -348,7 +349,7 @@ def test_a_server_that_wants_to_be_left_alone_for_a_while_is(status: int) -> Non
         pipe = pipe_for(origin)
         async with pipe, pipe.running():
             await pipe.enqueue("http", {"url": origin}, id="call", max_retries=1)
-            return await until(pipe, "call", JobStatus.SCHEDULED)
+            return await reached(pipe, "call", JobStatus.SCHEDULED)
 
     with Canary(lambda _: answer(status, Retry_After="3600")) as canary:
         job = run(scenario(canary.origin))
@@ -410,10 +411,10 @@ def chunked(*chunks: bytes) -> bytes:
         (b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" * 2 + chunked(b"then", b""), "then"),
         (answer(200, b"a\x00b\xffc\xc3"), "a\ufffdb\ufffdc\ufffd"),
         (answer(200, b"\xed\xa0\x80"), "\ufffd\ufffd\ufffd"),
-        (answer(200, b"x" * LIMIT), "x" * LIMIT),
-        (answer(200, b"x" * (LIMIT + 1)), "x" * LIMIT),
-        (answer(200, b"x" * (LIMIT - 1) + "ü".encode()), "x" * (LIMIT - 1)),
-        (chunked(*[b"x" * 1000] * 100, b""), "x" * LIMIT),
+        (answer(200, b"x" * MOST_BYTES), "x" * MOST_BYTES),
+        (answer(200, b"x" * (MOST_BYTES + 1)), "x" * MOST_BYTES),
+        (answer(200, b"x" * (MOST_BYTES - 1) + "ü".encode()), "x" * (MOST_BYTES - 1)),
+        (chunked(*[b"x" * 1000] * 100, b""), "x" * MOST_BYTES),
         (answer(200, b"zipped", Content_Encoding="gzip"), "zipped"),
     ],
 )
@@ -431,18 +432,18 @@ def endless(head: bytes, piece: bytes) -> Iterable[bytes]:
 @pytest.mark.parametrize(
     ("head", "piece"),
     [
-        (b"HTTP/1.1 200 OK\r\n\r\n", b"x" * LIMIT),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000000\r\n\r\n", b"x" * LIMIT),
-        (chunked(), b"10000\r\n%s\r\n" % (b"x" * LIMIT)),
-        (chunked() + b"-1\r\n", b"x" * LIMIT),
-        (chunked() + b"ffffffffffff\r\n", b"x" * LIMIT),
+        (b"HTTP/1.1 200 OK\r\n\r\n", b"x" * MOST_BYTES),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000000\r\n\r\n", b"x" * MOST_BYTES),
+        (chunked(), b"10000\r\n%s\r\n" % (b"x" * MOST_BYTES)),
+        (chunked() + b"-1\r\n", b"x" * MOST_BYTES),
+        (chunked() + b"ffffffffffff\r\n", b"x" * MOST_BYTES),
     ],
     ids=["open", "length", "chunks", "negative", "giant"],
 )
 def test_no_more_of_a_huge_body_is_read_than_is_kept(head: bytes, piece: bytes) -> None:
     """The server would go on for ever: it is hung up on."""
     with Canary(lambda _: endless(head, piece)) as canary:
-        assert result_of(call(pipe_for(canary.origin), canary.origin))["body"] == "x" * LIMIT
+        assert result_of(call(pipe_for(canary.origin), canary.origin))["body"] == "x" * MOST_BYTES
         assert canary.broken.wait(10)
 
 

@@ -14,7 +14,8 @@ import pytest
 from jobpipe import BadInputError, Job, Jobpipe, JobStatus
 from jobpipe.jobtypes.jobtype import JobType
 
-from ..conftest import finished, run
+from ...support.jobs import finished
+from ...support.waiting import run
 
 if TYPE_CHECKING:
     from nowhere import Missing  # type: ignore[import-not-found]

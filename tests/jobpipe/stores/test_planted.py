@@ -18,8 +18,9 @@ import redis
 from jobpipe import Jobpipe, JobStatus
 from jobpipe.stores.redis.records import Record
 
+from ...support.jobs import finished, seen
 from ...support.servers_redis import with_own_keys
-from ..conftest import finished, run, seen
+from ...support.waiting import run
 
 Plant = Callable[[str, str, Any], None]
 """Sets a field of the job with this id, by its name, to a value."""

@@ -27,8 +27,7 @@ from jobpipe.testing.scheduling import ENTRY
 from jobpipe.testing.tools import finish, look, put, take, take_one, together
 
 from ...support.servers_postgres import PostgresServer
-
-PATIENCE = 20.0
+from ...support.waiting import LIMIT
 
 
 @pytest.fixture
@@ -180,7 +179,7 @@ def test_changes_are_told_only_while_somebody_listens(
     assert not list(admin.notifies(timeout=0.05, stop_after=1))
     with closing(store.watch(News.CHANGES)):
         put(store, new_job("c"))
-        assert list(admin.notifies(timeout=PATIENCE, stop_after=1))
+        assert list(admin.notifies(timeout=LIMIT, stop_after=1))
     admin.execute("UNLISTEN *")
 
 
@@ -297,14 +296,14 @@ def test_watch_whose_session_was_ended_says_so_and_listens_again(
         closing(other.watch(News.WORK)) as watch,
     ):
         with ThreadPoolExecutor(1) as pool:
-            waiting = pool.submit(watch.wait, PATIENCE)
+            waiting = pool.submit(watch.wait, LIMIT)
             assert end_sessions(admin, "ear") == 1
             with pytest.raises(StoreAwayError):
                 waiting.result()
         assert watch.wait(0.01), "what happened meanwhile is not known: it may be anything"
         assert not watch.wait(0.01)
         put(store, new_job("a"))
-        assert watch.wait(PATIENCE)
+        assert watch.wait(LIMIT)
 
 
 def test_store_goes_on_after_the_server_crashed(own_postgres: PostgresServer) -> None:
@@ -328,7 +327,7 @@ def test_store_goes_on_after_the_server_crashed(own_postgres: PostgresServer) ->
         assert watch.wait(5)
         assert [claim.id for claim in take(store, 5)] == ["b"]
         put(store, new_job("c"))
-        assert watch.wait(PATIENCE)
+        assert watch.wait(LIMIT)
 
 
 def test_server_that_is_not_there_is_away(tmp_path: object) -> None:

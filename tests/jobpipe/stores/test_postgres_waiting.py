@@ -19,7 +19,8 @@ from jobpipe.testing import new_job
 from jobpipe.testing.scheduling import ENTRY
 from jobpipe.testing.tools import finish, put, take
 
-PATIENCE = 20.0
+from ...support.waiting import LIMIT
+
 FEW = Limit(type="work", concurrency=1, is_keyed=True)
 
 
@@ -69,7 +70,7 @@ def test_queue_that_another_has_for_himself_is_waited_for_some_seconds_at_the_mo
         ticking = pool.submit(store.fire_tick, ENTRY.name, tick_at, tick_at + 60, new_job("b"), capacity=5)
         for waiting in (inserting, ticking):
             with pytest.raises(StoreAwayError, match="others held up a statement"):
-                waiting.result(PATIENCE)
+                waiting.result(LIMIT)
     other.rollback()
     put(store, new_job("a"))
     assert store.fire_tick(ENTRY.name, tick_at, tick_at + 60, new_job("b"), capacity=5)
@@ -86,14 +87,14 @@ def test_leases_are_extended_while_another_has_the_gates_for_himself(
     leases = [claim.lease]
     with ThreadPoolExecutor(1) as pool, psycopg.connect(other.info.dsn) as claimer:
         claimer.execute(sql("lock_types"), {"types": ["work"], "limited": ["work"], "now": None})
-        assert pool.submit(store.extend, leases, 60).result(PATIENCE) == [LeaseState.HELD]
-        pool.submit(store.progress, [(claim.lease, Progress(value=0.5))]).result(PATIENCE)
-        assert pool.submit(store.cancel, ["a"]).result(PATIENCE) == [JobStatus.RUNNING]
+        assert pool.submit(store.extend, leases, 60).result(LIMIT) == [LeaseState.HELD]
+        pool.submit(store.progress, [(claim.lease, Progress(value=0.5))]).result(LIMIT)
+        assert pool.submit(store.cancel, ["a"]).result(LIMIT) == [JobStatus.RUNNING]
         settling = pool.submit(finish, store, claim)
         with pytest.raises(TimeoutError):
             settling.result(0.2)  # Why: it leaves its place, which the claimer must not miss
         claimer.rollback()
-        assert settling.result(PATIENCE)
+        assert settling.result(LIMIT)
 
 
 def test_plan_of_letting_out_made_for_an_empty_table_goes_by_the_jobs_that_are_let_out(
@@ -127,7 +128,7 @@ def test_claims_wait_for_those_only_who_look_at_the_same_gates(
     put(store, new_job("a", key="k"), new_job("b", type="free"), new_job("c", type="free"))
     with ThreadPoolExecutor(1) as pool, psycopg.connect(other.info.dsn) as claimer:
         claimer.execute(sql("lock_types"), {"types": [], "limited": ["free"], "now": None})
-        claims = pool.submit(store.claim, "w", ["free", "work"], 5, 60, [FEW]).result(PATIENCE).claims
+        claims = pool.submit(store.claim, "w", ["free", "work"], 5, 60, [FEW]).result(LIMIT).claims
         assert [claim.id for claim in claims] == ["a", "b", "c"]
 
 
@@ -148,7 +149,7 @@ def test_claim_waits_for_nobody_who_has_a_job_that_it_would_park(
     put(store, *(new_job(id, key="k") for id in ("a", "b", "c")), new_job("d"))
     with ThreadPoolExecutor(1) as pool, psycopg.connect(other.info.dsn) as holder:
         holder.execute(f'SELECT 1 FROM "{sql.schema}".jobs WHERE id = %s FOR UPDATE', ["b"])
-        claims = pool.submit(store.claim, "w", ["work"], 2, 60, [FEW]).result(PATIENCE).claims
+        claims = pool.submit(store.claim, "w", ["work"], 2, 60, [FEW]).result(LIMIT).claims
         assert [claim.id for claim in claims] == ["a", "d"]
 
 
@@ -170,7 +171,7 @@ def test_queue_is_resumed_when_a_claim_is_through_with_its_gates(
             other.rollback()
         claimer.execute(touch, ["a"])
         claimer.commit()
-        resuming.result(PATIENCE)
+        resuming.result(LIMIT)
 
 
 def test_claim_comes_again_for_parked_jobs_when_their_type_has_cooled_down(store: PostgresStore) -> None:

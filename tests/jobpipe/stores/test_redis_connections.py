@@ -19,9 +19,10 @@ from jobpipe.stores.base import News
 from jobpipe.stores.redis import RedisStore
 from jobpipe.testing.tools import finish, look, new_job, put, take_one, tally
 
-from ...support.redis_tools import PATIENCE, one_round, opened, wait_for
+from ...support.jobs import finished
+from ...support.redis_tools import one_round, opened
 from ...support.servers_redis import RedisServer, redis_server, with_own_keys
-from ..conftest import finished, run
+from ...support.waiting import LIMIT, eventually, run
 
 
 @pytest.fixture
@@ -44,11 +45,11 @@ def test_store_goes_on_after_its_connections_were_killed(server: RedisServer, st
             server.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
             server.ask("CLIENT", "KILL", "TYPE", "pubsub")
             store.release([take_one(store).lease])
-            assert watch.wait(PATIENCE)
+            assert watch.wait(LIMIT)
             while watch.wait(0.01):
                 pass
             put(store, new_job(f"j{n}"))
-            assert watch.wait(PATIENCE)
+            assert watch.wait(LIMIT)
 
 
 def test_store_goes_on_after_a_restart_with_all_it_had(tmp_path: Path) -> None:
@@ -61,12 +62,12 @@ def test_store_goes_on_after_a_restart_with_all_it_had(tmp_path: Path) -> None:
             with pytest.raises(StoreAwayError, match="cannot be reached"):
                 put(store, new_job("c"))
             with pytest.raises(StoreAwayError, match="cannot be reached"):
-                watch.wait(PATIENCE)
+                watch.wait(LIMIT)
             server.start()
-            assert watch.wait(PATIENCE)
+            assert watch.wait(LIMIT)
             assert finish(store, claim)
             put(store, new_job("c"))
-            assert watch.wait(PATIENCE)
+            assert watch.wait(LIMIT)
         assert tally(store) == {JobStatus.DONE: 1, JobStatus.QUEUED: 2}
 
 
@@ -159,7 +160,7 @@ class Mute:
                 pass
             each.close()
         for thread in self._threads:
-            thread.join(PATIENCE)
+            thread.join(LIMIT)
 
 
 def test_half_open_subscription_is_found_out_within_five_seconds(
@@ -171,13 +172,13 @@ def test_half_open_subscription_is_found_out_within_five_seconds(
         closing(behind.watch(News.WORK)) as watch,
     ):
         put(store, new_job("a"))
-        assert watch.wait(PATIENCE)
+        assert watch.wait(LIMIT)
         mute.fall_silent()
         began = time.monotonic()
-        assert watch.wait(PATIENCE), "it has to say that it may have missed something"
+        assert watch.wait(LIMIT), "it has to say that it may have missed something"
         assert time.monotonic() - began < 15  # ten of them for a machine that is busy
         put(store, new_job("b"))
-        assert watch.wait(PATIENCE)
+        assert watch.wait(LIMIT)
 
 
 def test_quiet_subscription_stays_connected(server: RedisServer, store: RedisStore) -> None:
@@ -185,7 +186,7 @@ def test_quiet_subscription_stays_connected(server: RedisServer, store: RedisSto
         assert not watch.wait(2.5)  # longer than it takes to ask for a sign of life
         assert not watch.wait(0.5)
         put(store, new_job("a"))
-        assert watch.wait(PATIENCE)
+        assert watch.wait(LIMIT)
 
 
 class DeafStore(RedisStore):
@@ -240,7 +241,7 @@ def is_whole(node: RedisServer) -> bool:
 def test_all_keys_are_in_one_slot_of_a_cluster(tmp_path: Path) -> None:
     with redis_server(tmp_path / "redis", cluster_enabled="yes") as server:
         server.ask("CLUSTER", "ADDSLOTS", *range(16384))
-        wait_for(partial(is_whole, server))
+        eventually(partial(is_whole, server))
         with closing(opened(server, "?prefix=mine")) as store:
             one_round(store)
             assert all(key.startswith(b"{mine}:") for key in server.ask("KEYS", "*"))
@@ -256,9 +257,9 @@ def test_store_goes_to_the_node_that_has_its_slot(tmp_path: Path) -> None:
         two.ask("CLUSTER", "ADDSLOTS", slot)
         one.ask("CLUSTER", "MEET", "127.0.0.1", two.port)
         for node in (one, two):
-            wait_for(partial(is_whole, node))
+            eventually(partial(is_whole, node))
         with closing(opened(one)) as store, closing(store.watch(News.WORK)) as watch:
             one_round(store)
-            assert watch.wait(PATIENCE)
+            assert watch.wait(LIMIT)
             assert one.ask("KEYS", "*") == []
             assert two.ask("KEYS", "*")

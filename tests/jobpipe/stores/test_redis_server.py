@@ -30,8 +30,9 @@ from jobpipe.stores.redis.scripts import names
 from jobpipe.testing import ManualTime
 from jobpipe.testing.tools import BOOM, finish, look, new_job, page_ids, put, take, take_one, tally
 
-from ...support.redis_tools import PATIENCE, one_round, opened, wait_for
+from ...support.redis_tools import one_round, opened
 from ...support.servers_redis import RedisServer, redis_server, with_own_keys
+from ...support.waiting import LIMIT, eventually
 
 BIG = "x" * 100_000
 
@@ -182,7 +183,7 @@ def test_full_server_lets_jobs_run_and_end(server: RedisServer, store: RedisStor
     fill(server)
     assert store.extend([held[0].lease], 60) == [LeaseState.HELD]
     store.progress([(held[0].lease, Progress(value=0.5))])
-    (lost,) = wait_for(store.rescue)
+    (lost,) = eventually(store.rescue)
     assert (lost.id, lost.status) == ("j1", JobStatus.FAILED)
     assert finish(store, held[0], result=BIG)
     done, failed, retried, snoozed, released = store.claim("w1", ["work"], 5, 60, (), begin=2).claims
@@ -209,14 +210,14 @@ def test_full_server_lets_jobs_run_and_end(server: RedisServer, store: RedisStor
     }
     pruned = 0
     while pruned < 5:
-        pruned += wait_for(lambda: store.prune(0.01))
+        pruned += eventually(lambda: store.prune(0.01))
     assert store.discard(["later"]) == 1
 
 
 def test_full_server_can_be_read_though_something_came_due(server: RedisServer, store: RedisStore) -> None:
     put(store, new_job("due", delay=0.05))
     fill(server)
-    wait_for(lambda: look(store, "due").status is JobStatus.QUEUED)
+    eventually(lambda: look(store, "due").status is JobStatus.QUEUED)
     assert page_ids(store) == ["due"]
 
 
@@ -311,7 +312,7 @@ def test_jobs_of_the_first_schema_go_on(server: RedisServer, store: RedisStore) 
     assert store.migrate() == []
     assert [look(store, id) for id in page_ids(store)] == before
     assert [job.job.id for job in store.export(9)] == ["queued", "later"]
-    assert wait_for(store.rescue) == [Rescued("lost", "w1", JobStatus.QUEUED)]
+    assert eventually(store.rescue) == [Rescued("lost", "w1", JobStatus.QUEUED)]
     assert finish(store, held)
     claims = store.claim("w2", ["work"], 9, 60, (), begin=0).claims
     assert [(claim.id, claim.attempts, claim.has_begun) for claim in claims] == [
@@ -394,7 +395,7 @@ def test_wrong_password_is_refused_and_not_shown(tmp_path: Path) -> None:
             one_round(store)
             with closing(store.watch(News.WORK)) as watch:
                 put(store, new_job("news"))
-                assert watch.wait(PATIENCE)
+                assert watch.wait(LIMIT)
 
 
 RIGHTS = "~{jobpipe}* resetchannels &{jobpipe}* +@read +@write +@pubsub +@connection +select +eval +evalsha +info +time"
@@ -409,7 +410,7 @@ def test_user_with_the_rights_that_the_docs_name_can_do_all(server: RedisServer)
         one_round(store)
         with closing(store.watch(News.WORK)) as watch:
             put(store, new_job("news"))
-            assert watch.wait(PATIENCE)
+            assert watch.wait(LIMIT)
     foreign = RedisStore(server.url.replace("://", "://jobs:secret@") + "?prefix=other")
     with closing(foreign), pytest.raises(StoreRefusedError, match="rights"):
         foreign.migrate()

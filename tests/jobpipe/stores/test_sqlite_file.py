@@ -18,7 +18,7 @@ from jobpipe.stores.sqlite import SqliteStore
 from jobpipe.stores.sqlite import store as store_module
 from jobpipe.testing.tools import new_job
 
-from ..conftest import run
+from ...support.waiting import run
 
 WAL = "jobs.db-wal"
 

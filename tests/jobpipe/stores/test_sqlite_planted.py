@@ -16,7 +16,8 @@ from jobpipe.stores.base import Settlement
 from jobpipe.stores.sqlite import SqliteStore
 from jobpipe.testing.tools import new_job
 
-from ..conftest import finished, run
+from ...support.jobs import finished
+from ...support.waiting import run
 
 
 def test_a_number_of_a_pruned_job_is_not_used_again(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ from jobpipe.web.app import WebApp, make_app
 from jobpipe.web.serve import serve
 from jobpipe.web.server.limits import Limits
 
+from ...support.waiting import LIMIT
+
 Scenario = Callable[["Caller"], Coroutine[Any, Any, None]]
 
 
@@ -51,13 +53,6 @@ def problem(response: httpx.Response, status: int) -> dict[str, Any]:
     assert found.keys() >= {"type", "title", "detail"}
     assert "Traceback" not in response.text
     return found
-
-
-async def until(condition: Any) -> None:
-    """Turn after turn of the loop, until it holds."""
-    async with asyncio.timeout(10):
-        while not condition():
-            await asyncio.sleep(0.005)
 
 
 @contextlib.asynccontextmanager
@@ -121,4 +116,4 @@ async def serving(pipe: Jobpipe, limits: Limits | None = None) -> AsyncIterator[
         yield Server(pipe, port, stop)
     finally:
         stop.set()
-        await asyncio.wait_for(task, 20)
+        await asyncio.wait_for(task, LIMIT)

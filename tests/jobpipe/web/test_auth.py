@@ -13,7 +13,8 @@ from jobpipe.web.app import WebApp
 from jobpipe.web.auth import Guard, WrongTokens
 from jobpipe.web.problems import ForeignHostError
 
-from .conftest import Caller, problem, run, until
+from ...support.waiting import until
+from .conftest import Caller, problem, run
 
 PROBES = ("/health", "/livez", "/readyz")
 

@@ -14,7 +14,8 @@ from jobpipe.errors import StoreAwayError
 from jobpipe.web.app import make_app
 
 from ...support.servers_redis import with_own_keys
-from .conftest import Caller, problem, run, until
+from ...support.waiting import until
+from .conftest import Caller, problem, run
 
 
 @pytest.mark.parametrize(

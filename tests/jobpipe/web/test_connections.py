@@ -20,7 +20,7 @@ from jobpipe.web.server.limits import Limits
 from jobpipe.web.server.server import Server
 from jobpipe.web.tally import Tally
 
-from .conftest import until
+from ...support.waiting import until
 
 LIMITS = Limits(sweep=0.01)
 """Those of the service, looked at often."""

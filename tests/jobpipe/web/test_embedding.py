@@ -23,8 +23,9 @@ from jobpipe.web.auth import Guard
 from jobpipe.web.place import path_of, root_of
 from jobpipe.web.problems import ForeignCallerError
 
-from ..conftest import Gate, run
-from .conftest import problem, until
+from ...support.gates import AsyncGate
+from ...support.waiting import run, until
+from .conftest import problem
 
 PROBES = ("/health", "/livez", "/readyz")
 
@@ -159,7 +160,7 @@ def test_workers_run_with_the_lifespan_of_the_outer_application(
     pipe: Jobpipe, mount: Callable[..., ASGIApp]
 ) -> None:
     """The mounted API is ready with them, measures what they do, and refuses jobs once they stop."""
-    gate = Gate()
+    gate = AsyncGate()
 
     @pipe.job
     async def work() -> str:

@@ -20,7 +20,8 @@ from jobpipe.web.app import WebApp, make_app
 from jobpipe.web.auth import WrongTokens
 from jobpipe.web.sse import events
 
-from .conftest import Server, problem, serving, until
+from ...support.waiting import until
+from .conftest import Server, problem, serving
 
 
 @pytest.fixture

@@ -11,7 +11,9 @@ from jobpipe import Job, Jobpipe, JobStatus, Progress, current_job
 from jobpipe.worker.runner import Runner
 from rate_envelope_queue import RateLimited
 
-from ..conftest import Gate, finished, run, seen, until
+from ...support.gates import AsyncGate
+from ...support.jobs import finished, reached, seen
+from ...support.waiting import run
 
 
 @pytest.fixture
@@ -38,7 +40,7 @@ async def claim_ahead(pipe: Jobpipe, first: str, *others: str) -> None:
         receipt = await pipe.enqueue("echo")
         await finished(pipe, receipt.id)
     await pipe.enqueue(first, id=first)
-    await until(pipe, first, JobStatus.RUNNING)
+    await reached(pipe, first, JobStatus.RUNNING)
     for other in others:
         await pipe.enqueue(other, id=other)
     await seen(pipe, lambda: leased(pipe), lambda ids: ids.issuperset(others))
@@ -51,7 +53,7 @@ async def leased(pipe: Jobpipe) -> set[str]:
 @pytest.mark.usefixtures("patient")
 def test_what_is_claimed_ahead_is_queued_until_it_begins(pipe: Jobpipe) -> None:
     async def scenario() -> None:
-        gate, other = Gate(), Gate()
+        gate, other = AsyncGate(), AsyncGate()
         pipe.job("block")(gate.pass_through)
         pipe.job("next")(other.pass_through)
         async with pipe, pipe.running(workers=1):
@@ -60,7 +62,7 @@ def test_what_is_claimed_ahead_is_queued_until_it_begins(pipe: Jobpipe) -> None:
             assert (job.status, job.attempts, job.started_at) == (JobStatus.QUEUED, 0, None)
             assert (await pipe.stats()).running == 1
             gate.go.set()
-            job = await until(pipe, "next", JobStatus.RUNNING)
+            job = await reached(pipe, "next", JobStatus.RUNNING)
             assert (job.attempts, job.started_at is None) == (1, False)
             other.go.set()
             job = await finished(pipe, "next")
@@ -94,7 +96,7 @@ def test_what_is_claimed_ahead_has_waited_until_it_begins(pipe: Jobpipe) -> None
 @pytest.mark.usefixtures("patient")
 def test_short_jobs_that_were_claimed_ahead_are_settled_like_all_others(pipe: Jobpipe) -> None:
     async def scenario() -> None:
-        gate = Gate()
+        gate = AsyncGate()
         pipe.job("block")(gate.pass_through)
         async with pipe, pipe.running(workers=1):
             await claim_ahead(pipe, "block", "echo")
@@ -112,7 +114,7 @@ def test_short_jobs_that_were_claimed_ahead_are_settled_like_all_others(pipe: Jo
 def test_a_handler_that_blocks_the_event_loop_is_seen_running(sqlite_url: str) -> None:
     async def scenario() -> None:
         pipe, other = Jobpipe(sqlite_url, lease=0.3), Jobpipe(sqlite_url)
-        gate = Gate()
+        gate = AsyncGate()
         pipe.job("block")(gate.pass_through)
         go = threading.Event()
 
@@ -125,7 +127,7 @@ def test_a_handler_that_blocks_the_event_loop_is_seen_running(sqlite_url: str) -
 
             async def seen_running() -> Job:
                 async with other:
-                    return await until(other, "hog", JobStatus.RUNNING)
+                    return await reached(other, "hog", JobStatus.RUNNING)
 
             try:
                 return asyncio.run(seen_running())
@@ -144,7 +146,7 @@ def test_a_handler_that_blocks_the_event_loop_is_seen_running(sqlite_url: str) -
 @pytest.mark.usefixtures("patient")
 def test_progress_is_seen_of_one_that_was_claimed_ahead(pipe: Jobpipe) -> None:
     async def scenario() -> None:
-        gate, other = Gate(), Gate()
+        gate, other = AsyncGate(), AsyncGate()
         pipe.job("block")(gate.pass_through)
 
         @pipe.job("report")
@@ -167,7 +169,7 @@ def test_progress_is_seen_of_one_that_was_claimed_ahead(pipe: Jobpipe) -> None:
 @pytest.mark.parametrize("is_async", [True, False], ids=["async", "sync"])
 def test_one_that_is_cancelled_never_runs_and_takes_no_slot(pipe: Jobpipe, is_async: bool) -> None:
     async def scenario() -> None:
-        gate = Gate()
+        gate = AsyncGate()
         ran = []
 
         def victim() -> None:
@@ -195,7 +197,7 @@ def test_one_that_is_cancelled_never_runs_and_takes_no_slot(pipe: Jobpipe, is_as
 @pytest.mark.usefixtures("patient")
 def test_none_of_a_type_that_cools_starts_because_it_was_at_hand(pipe: Jobpipe) -> None:
     async def scenario() -> None:
-        gate = Gate()
+        gate = AsyncGate()
         ran = []
 
         @pipe.job("busy")
@@ -209,7 +211,7 @@ def test_none_of_a_type_that_cools_starts_because_it_was_at_hand(pipe: Jobpipe) 
             await pipe.enqueue("busy", id="second")
             await seen(pipe, lambda: leased(pipe), lambda ids: "second" in ids)
             gate.go.set()
-            await until(pipe, "busy", JobStatus.SCHEDULED)
+            await reached(pipe, "busy", JobStatus.SCHEDULED)
             await seen(pipe, lambda: leased(pipe), lambda ids: "second" not in ids)
             job = await pipe.get("second")
             assert (job.status, job.attempts) == (JobStatus.QUEUED, 0)
@@ -225,7 +227,7 @@ def test_what_waits_behind_a_slow_job_is_given_back(
     """Another process runs it meanwhile, and no attempt is lost."""
 
     async def scenario() -> None:
-        gate = Gate()
+        gate = AsyncGate()
         busy, idle = Jobpipe(sqlite_url, queue_size=0), Jobpipe(sqlite_url)
         busy.job("block")(gate.pass_through)
         monkeypatch.setattr("jobpipe.worker.prefetch._LONGEST_AHEAD", 3600.0)
@@ -247,7 +249,7 @@ def test_what_waits_behind_a_slow_job_is_given_back(
 @pytest.mark.usefixtures("patient")
 def test_none_of_a_queue_that_is_paused_starts_because_it_was_at_hand(pipe: Jobpipe) -> None:
     async def scenario() -> None:
-        gate = Gate()
+        gate = AsyncGate()
         pipe.job("block")(gate.pass_through)
         async with pipe, pipe.running(workers=1):
             await claim_ahead(pipe, "block", "echo")
@@ -263,7 +265,7 @@ def test_none_of_a_queue_that_is_paused_starts_because_it_was_at_hand(pipe: Jobp
 
 def test_nothing_is_claimed_ahead_while_no_job_ends(pipe: Jobpipe, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
-        gate = Gate()
+        gate = AsyncGate()
         pipe.job("block")(gate.pass_through)
         async with pipe, pipe.running(workers=1):
             await claim_ahead(pipe, "block")
@@ -279,7 +281,7 @@ def test_nothing_is_claimed_ahead_while_no_job_ends(pipe: Jobpipe, monkeypatch: 
 @pytest.mark.usefixtures("patient")
 def test_a_stop_gives_back_what_has_not_begun(pipe: Jobpipe) -> None:
     async def scenario() -> None:
-        gate = Gate()
+        gate = AsyncGate()
         pipe.job("block")(gate.pass_through)
         async with pipe:
             async with pipe.running(workers=1):

@@ -20,7 +20,9 @@ from jobpipe.stores.memory import MemoryStore
 from jobpipe.stores.sqlite import SqliteStore
 from jobpipe.testing.tools import finish, take
 
-from ..conftest import LIMIT, Gate, finished, run, seen, until
+from ...support.gates import AsyncGate
+from ...support.jobs import finished, reached, seen
+from ...support.waiting import LIMIT, run
 
 LEASE = 0.3
 
@@ -246,7 +248,7 @@ def test_a_late_outcome_is_refused_and_the_others_result_stays(
     sqlite_url: str, away_from_home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario() -> None:
-        gate = Gate()
+        gate = AsyncGate()
         store = Mute(away_from_home / "jobs.db")
         late, quick = Jobpipe(store, lease=LEASE), Jobpipe(sqlite_url, lease=LEASE)
 
@@ -299,7 +301,7 @@ def test_a_worker_that_learns_that_its_lease_is_lost_breaks_the_run_off(
 ) -> None:
     async def scenario() -> None:
         Stalled.is_stalled, Stalled.go_on = threading.Event(), threading.Event()
-        gate = Gate()
+        gate = AsyncGate()
         broken_off = asyncio.Event()
         store = Stalled(away_from_home / "jobs.db")
         stalled, other = Jobpipe(store, lease=LEASE), Jobpipe(sqlite_url, lease=LEASE)
@@ -400,7 +402,7 @@ def test_a_worker_is_known_from_the_start_and_forgotten_at_the_stop(url: str) ->
 
 def test_a_worker_tells_which_jobs_it_runs(url: str) -> None:
     async def scenario() -> None:
-        gate = Gate()
+        gate = AsyncGate()
         pipe = Jobpipe(url, lease=LEASE)
 
         @pipe.job
@@ -538,7 +540,7 @@ def test_nothing_is_logged_where_nothing_is_wrong(url: str, caplog: pytest.LogCa
             for number in range(10):
                 await pipe.enqueue("echo", number, id=f"j{number}")
             for number in range(10):
-                assert (await until(pipe, f"j{number}", JobStatus.DONE)).result == number
+                assert (await reached(pipe, f"j{number}", JobStatus.DONE)).result == number
 
     run(scenario())
     wrong: list[Any] = [record for record in caplog.records if record.levelno >= logging.WARNING]

@@ -27,7 +27,9 @@ from jobpipe.model.job import instant
 from jobpipe.stores.memory import MemoryStore
 from rate_envelope_queue import RateLimited, StopEnvelope, StopType
 
-from ..conftest import LIMIT, Gate, finished, run, seen, until
+from ...support.gates import AsyncGate
+from ...support.jobs import finished, reached, seen
+from ...support.waiting import LIMIT, run, wait_for
 
 Scenario = Callable[[], Coroutine[Any, Any, None]]
 
@@ -61,7 +63,7 @@ def test_a_job_that_came_while_all_places_were_taken_begins_as_soon_as_one_is_fr
     monkeypatch.setattr("jobpipe.worker.claim_loop.POLL", 1e6)
 
     async def scenario() -> None:
-        gates = {name: Gate() for name in "abc"}
+        gates = {name: AsyncGate() for name in "abc"}
 
         @memory.job
         async def hold(name: str) -> None:
@@ -87,11 +89,6 @@ def test_a_job_that_came_while_all_places_were_taken_begins_as_soon_as_one_is_fr
                 await finished(memory, receipt.id)
 
     run(scenario())
-
-
-def wait_for(event: threading.Event) -> Coroutine[Any, Any, bool]:
-    """For an event that a thread sets."""
-    return asyncio.to_thread(event.wait, LIMIT)
 
 
 # Success
@@ -249,7 +246,7 @@ def test_between_two_runs_it_is_scheduled_and_says_why(pipe: Jobpipe) -> None:
     async def scenario() -> None:
         async with pipe, pipe.running():
             await later.enqueue(id="x")
-            job = await until(pipe, "x", JobStatus.SCHEDULED)
+            job = await reached(pipe, "x", JobStatus.SCHEDULED)
             assert job.attempts == 1
             assert job.error is not None
             (attempt,) = job.history
@@ -344,7 +341,7 @@ def test_a_retry_waits_as_long_as_the_handler_said(pipe: Jobpipe) -> None:
     async def scenario() -> None:
         async with pipe, pipe.running():
             await again.enqueue(id="x")
-            job = await until(pipe, "x", JobStatus.SCHEDULED)
+            job = await reached(pipe, "x", JobStatus.SCHEDULED)
             assert job.attempts == 1
             assert (job.run_at - job.history[0].ended_at).total_seconds() == pytest.approx(7200, abs=1)
 
@@ -378,7 +375,7 @@ def test_a_snoozed_job_is_scheduled_without_an_attempt(pipe: Jobpipe) -> None:
     async def scenario() -> None:
         async with pipe, pipe.running():
             await sleepy.enqueue(id="x")
-            job = await until(pipe, "x", JobStatus.SCHEDULED)
+            job = await reached(pipe, "x", JobStatus.SCHEDULED)
             assert (job.attempts, job.error, job.history) == (0, None, ())
 
     run(scenario())
@@ -395,7 +392,7 @@ def test_a_time_beyond_all_calendars_spoils_nothing(pipe: Jobpipe, signal: Excep
     async def scenario() -> None:
         async with pipe, pipe.running():
             await forever.enqueue(id="x")
-            assert (await until(pipe, "x", JobStatus.SCHEDULED)).run_at > instant(2_000_000_000)
+            assert (await reached(pipe, "x", JobStatus.SCHEDULED)).run_at > instant(2_000_000_000)
             assert len((await pipe.page()).jobs) == 1
 
     run(scenario())
@@ -454,7 +451,7 @@ def test_a_function_that_returns_after_its_deadline_has_failed(pipe: Jobpipe) ->
 
 def test_a_running_coroutine_is_broken_off_when_it_is_cancelled(pipe: Jobpipe) -> None:
     async def scenario() -> None:
-        gate = Gate()
+        gate = AsyncGate()
         cancelled = asyncio.Event()
 
         @pipe.job
@@ -478,7 +475,7 @@ def test_a_running_coroutine_is_broken_off_when_it_is_cancelled(pipe: Jobpipe) -
 
 def test_a_coroutine_that_ignores_its_cancellation_ends_cancelled_anyway(pipe: Jobpipe) -> None:
     async def scenario() -> None:
-        gate = Gate()
+        gate = AsyncGate()
 
         @pipe.job
         async def work() -> str:
@@ -522,7 +519,7 @@ def test_a_running_function_learns_that_it_was_cancelled_and_ends_so_when_it_ret
 
 def test_another_process_can_cancel_a_running_job(sqlite_url: str) -> None:
     async def scenario() -> None:
-        gate = Gate()
+        gate = AsyncGate()
         pipe, other = Jobpipe(sqlite_url), Jobpipe(sqlite_url)
 
         @pipe.job
@@ -540,7 +537,7 @@ def test_another_process_can_cancel_a_running_job(sqlite_url: str) -> None:
 
 def test_a_cancelled_job_can_be_retried_and_then_runs_to_its_end(pipe: Jobpipe) -> None:
     async def scenario() -> None:
-        gate = Gate()
+        gate = AsyncGate()
 
         @pipe.job
         async def work() -> str:
@@ -566,7 +563,7 @@ def test_a_cancelled_job_can_be_retried_and_then_runs_to_its_end(pipe: Jobpipe) 
 @pytest.mark.parametrize("is_async", [True, False], ids=["async", "sync"])
 def test_progress_is_seen_while_it_runs_and_kept_when_it_is_done(pipe: Jobpipe, is_async: bool) -> None:
     async def scenario() -> None:
-        gate = Gate()
+        gate = AsyncGate()
         go = threading.Event()
 
         def work() -> None:
@@ -582,7 +579,7 @@ def test_progress_is_seen_while_it_runs_and_kept_when_it_is_done(pipe: Jobpipe, 
         pipe.job("work")(awork if is_async else work)
         async with pipe, pipe.running():
             await pipe.enqueue("work", id="x")
-            await until(pipe, "x", JobStatus.RUNNING)
+            await reached(pipe, "x", JobStatus.RUNNING)
             job = await seen(pipe, lambda: pipe.get("x"), lambda job: job.progress)
             assert job.progress == Progress(value=0.4, note="page 4")
             gate.go.set()
@@ -722,7 +719,7 @@ def test_a_type_that_nobody_knows_waits_and_runs_as_soon_as_somebody_does(sqlite
 
 def test_one_worker_runs_by_priority_and_then_in_order(pipe: Jobpipe) -> None:
     async def scenario() -> None:
-        gate = Gate()
+        gate = AsyncGate()
         order: list[str] = []
 
         @pipe.job
@@ -782,7 +779,7 @@ def test_a_process_without_workers_runs_nothing(pipe: Jobpipe) -> None:
 
 def test_a_graceful_stop_lets_short_jobs_end(pipe: Jobpipe) -> None:
     async def scenario() -> None:
-        gate = Gate()
+        gate = AsyncGate()
         go = threading.Event()
         began = threading.Event()
 
@@ -820,7 +817,7 @@ def test_a_graceful_stop_gives_long_jobs_back_with_their_attempt_and_they_run_la
     is_long = True
 
     async def scenario() -> None:
-        gate = Gate()
+        gate = AsyncGate()
         broken_off = asyncio.Event()
 
         @pipe.job("long", max_retries=0)
@@ -878,7 +875,7 @@ def test_a_function_that_outlives_the_grace_is_given_back_and_what_it_returns_is
 
 def test_no_new_jobs_are_begun_while_it_stops(pipe: Jobpipe) -> None:
     async def scenario() -> None:
-        gate = Gate()
+        gate = AsyncGate()
 
         @pipe.job
         async def block() -> str:

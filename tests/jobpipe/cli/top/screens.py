@@ -22,9 +22,9 @@ from jobpipe.cli.remote import ServiceTarget
 
 from ....support.processes import Program, program
 from ....support.starting import popen
+from ....support.waiting import LIMIT
 from ..conftest import Start
 
-_PATIENCE = 30.0
 _APP = """
 import asyncio
 from jobpipe import Jobpipe, current_job
@@ -81,7 +81,7 @@ class Window:
         return self._until(lambda: re.search(pattern, self.shown, re.MULTILINE) is None, f"not {pattern}")
 
     def _until(self, is_it: Any, wanted: str) -> str:
-        limit = time.monotonic() + _PATIENCE
+        limit = time.monotonic() + LIMIT
         while not is_it():
             assert time.monotonic() < limit, f"{wanted}\n{self.shown}"
             assert self._read(), f"{wanted}\n{self.shown}"
@@ -96,7 +96,7 @@ class Window:
 
     def code(self) -> int:
         """The exit code; all that it showed is read."""
-        code = self.process.wait(_PATIENCE)
+        code = self.process.wait(LIMIT)
         while select.select([self._ours], [], [], 0)[0] and self._read():
             pass
         return code
@@ -110,7 +110,7 @@ class Window:
     def close(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
-        self.process.wait(_PATIENCE)
+        self.process.wait(LIMIT)
         if self._ours != -1:
             self.hang_up()
 
@@ -118,7 +118,7 @@ class Window:
         fcntl.ioctl(self._ours, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
 
     def _read(self) -> bool:
-        ready, _, _ = select.select([self._ours], [], [], _PATIENCE)
+        ready, _, _ = select.select([self._ours], [], [], LIMIT)
         data = os.read(self._ours, 65_536) if ready else b""
         self.raw += data
         self._stream.feed(data)
@@ -177,7 +177,7 @@ class Service:
 
     def put_failed(self, id: str, message: str = "no luck", **options: Any) -> None:
         """A job that has failed."""
-        self.target.job_within(self.put(id, "crash", message, **options), _PATIENCE)
+        self.target.job_within(self.put(id, "crash", message, **options), LIMIT)
 
     def status(self, id: str) -> str:
         return str(self.target.job(id).status)
