@@ -294,6 +294,13 @@ _INTERNAL = {
 """What the service itself uses of them."""
 
 
+def test_the_architecture_page_names_only_files_that_are_there() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:src|tests)/[\w./]+)`", text))
+    assert len(named) > 30
+    assert sorted(name for name in named if not (ROOT / name).exists()) == []
+
+
 def test_http_reference_has_every_call() -> None:
     """A heading for each, so that it can be linked to."""
     text = (SERVICE / "http.md").read_text(encoding="utf-8")

@@ -74,7 +74,7 @@ def test_what_is_claimed_ahead_is_queued_until_it_begins(pipe: Jobpipe) -> None:
 @pytest.mark.usefixtures("patient")
 def test_what_is_claimed_ahead_has_waited_until_it_begins(pipe: Jobpipe) -> None:
     async def scenario() -> None:
-        gate, other = Gate(), Gate()
+        gate, other = AsyncGate(), AsyncGate()
         pipe.job("block")(gate.pass_through)
         pipe.job("next", queue="others")(other.pass_through)
         async with pipe, pipe.running(workers=1):
@@ -83,7 +83,7 @@ def test_what_is_claimed_ahead_has_waited_until_it_begins(pipe: Jobpipe) -> None
             waits = pipe.service.meters.wait_seconds
             assert "others" not in waits
             gate.go.set()
-            job = await until(pipe, "next", JobStatus.RUNNING)
+            job = await reached(pipe, "next", JobStatus.RUNNING)
             other.go.set()
             assert sum(waits["others"].counts) == 1
             assert job.started_at is not None
