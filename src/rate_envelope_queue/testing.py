@@ -56,7 +56,7 @@ class Attached(Protocol):
     def _next_alarm_at(self) -> float:
         """When something happens by itself; infinity if nothing will."""
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         """See to what has come due."""
 
     def _unfinished(self) -> set[object]:
@@ -166,7 +166,7 @@ class _Manual:
         for sleeper in due:
             sleeper.ring()
         for queue in list(self._queues):
-            queue._look()
+            queue._poll()
 
     def _busy(self) -> set[object]:
         """What is under way and does not wait for the clock."""

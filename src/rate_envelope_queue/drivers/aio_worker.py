@@ -29,7 +29,7 @@ class Owner(Protocol):
     def _in_loop(self, callback: Callable[[], None]) -> None:
         """Have the queue's loop call back."""
 
-    def _lose(self, worker: TaskWorker) -> None:
+    def _on_task_cancelled(self, worker: TaskWorker) -> None:
         """Somebody cancelled the worker's task."""
 
 
@@ -91,7 +91,7 @@ class TaskWorker(Worker):
         if is_ours:
             return context.error or Cancelled("the run was cancelled")
         if self.task.cancelling():
-            self.queue._lose(self)
+            self.queue._on_task_cancelled(self)
             return Cancelled("the task of the worker was cancelled")
         return Cancelled("the run raised CancelledError").with_traceback(error.__traceback__)
 
@@ -101,7 +101,7 @@ class TaskWorker(Worker):
             return False
         self.is_interrupted = False
         if self.task.uncancel():
-            self.queue._lose(self)
+            self.queue._on_task_cancelled(self)
         return True
 
 

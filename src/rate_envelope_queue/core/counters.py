@@ -1,11 +1,11 @@
-"""Tally: what a work queue counts and measures of itself."""
+"""Counters: what a work queue counts and measures of itself."""
 
 from __future__ import annotations
 
 from ..metrics import Histogram, HistogramSnapshot
 
 
-class Tally:
+class Counters:
     """Counters since the queue was made, and two histograms unless it is told not to measure."""
 
     __slots__ = (
