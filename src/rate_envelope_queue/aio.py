@@ -85,7 +85,7 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
 
     def _send(self, envelopes: tuple[Envelope[Any], ...], delay: Seconds) -> None:
         if self._pool.idle and asyncio._get_running_loop() is not self._loop:
-            # Why only then: to wake a worker from elsewhere does not work. Where none sleeps, nobody is woken.
+            # Why only then: to wake a worker from elsewhere does not work. Where none sleeps, none is woken.
             raise RuntimeError(
                 f"queue {self._name!r} runs on an event loop that is not this thread's: use send_threadsafe()"
             )
@@ -227,7 +227,7 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
         self._in_loop(super()._parent_cancelled)
 
     def _in_loop(self, callback: Callable[[], None]) -> None:
-        """Have the queue's loop call back, or call at once where nobody is on one."""
+        """Have the queue's loop call back, or call at once where nothing runs on one."""
         if self._pool.workers or self._waiters.has_any:
             # Why also within the loop: a signal handler may have broken into its sleep, which then goes on.
             self._loop.call_soon_threadsafe(callback)
@@ -293,7 +293,7 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
             if waiters.has_any and (run is None or waiters.senders or waiters.watchers):
                 ring_all(waiters.to_wake())
             if run is None:
-                envelope = handling = None  # Why: who sleeps must not keep the last one alive
+                envelope = handling = None  # Why: a worker that sleeps must not keep the last one alive
                 if stays and await self._sleep(me):
                     turn = _TURN
                     continue
@@ -320,7 +320,7 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
                     judged = self._judge.judge(run, SUCCEEDED)
 
     async def _sleep(self, me: TaskWorker) -> bool:
-        """Until it is woken to work (True) or sent home."""
+        """Until it is woken to work (True) or retired."""
         try:
             await me.bell
         except asyncio.CancelledError:
@@ -377,7 +377,7 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
         return await result if is_awaitable(result) else result
 
     def _on_cancel_in_thread(self, error: asyncio.CancelledError) -> asyncio.CancelledError | None:
-        """A call in a thread cannot be broken off: replace its worker if it overruns, and pass on who else cancelled it."""
+        """A call in a thread cannot be broken off: replace its worker if it overruns, and pass on other cancellations."""
         task = asyncio.current_task()
         for worker in self._pool.workers:
             if worker.task is task and worker.is_interrupted and task.cancelling() == 1:

@@ -18,7 +18,7 @@ from ._checks import Seconds, duration, refuse_awaitable
 from .clock import Bell
 from .core.lifecycle import QueueState
 from .core.run import SUCCEEDED, Run
-from .drivers.convoy import step_aside
+from .drivers.convoy import yield_lock
 from .drivers.driver import Driver, inside
 from .drivers.futures import LightFuture, ThreadWork, submitted
 from .drivers.judge import Judgement
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 _NO_DELAY = 0
 _NEXT_TRY = 1.0
-"""Seconds until a replacement is tried again that could not be hired."""
+"""Seconds until a replacement is tried again that could not be started."""
 
 
 class RateEnvelopeQueue(Driver[ThreadWorker], Executor):
@@ -75,7 +75,7 @@ class RateEnvelopeQueue(Driver[ThreadWorker], Executor):
                 else:
                     wait = 0
                 if self._lock.locked():
-                    step_aside(self._lock)
+                    yield_lock(self._lock)
                 # Why `with`, which costs more: a KeyboardInterrupt between an acquire and its try would keep the lock.
                 with self._lock:
                     now = self._now()
@@ -183,7 +183,7 @@ class RateEnvelopeQueue(Driver[ThreadWorker], Executor):
 
     def _start_workers(self) -> None:
         self._timer.has_ended = True
-        # Why before the workers: one may lie down at once.
+        # Why before the workers: one may go idle at once.
         self._timer = Timer(self._core, self._pool, self._lock, self._clock)
         for _ in range(self._workers):
             self._start_worker()
@@ -242,7 +242,7 @@ class RateEnvelopeQueue(Driver[ThreadWorker], Executor):
         is_fresh = True  # has it run something that was sent since it last found nothing?
         while True:
             while not lock.acquire(False):
-                step_aside(lock)
+                yield_lock(lock)
             try:
                 now = now_of()
                 if run is not None and (judged is not None or me.is_retired):
@@ -251,7 +251,7 @@ class RateEnvelopeQueue(Driver[ThreadWorker], Executor):
                 run = me.run = None if me.is_retired else core.take(now, run)
                 has_news = run is None or pool.idle or waiters.has_any or core.removed
                 if has_news:
-                    # Why not at once: whoever sends needs the interpreter, and has more to send. To let it go on is
+                    # Why not at once: a sender needs the interpreter, and has more to send. To let it go on is
                     # far cheaper than to fall asleep and be woken.
                     stays = run is not None or (is_fresh and not me.is_retired) or self._park(me)
                     if pool.idle and not pool.is_waking:
@@ -264,7 +264,9 @@ class RateEnvelopeQueue(Driver[ThreadWorker], Executor):
                     self._release_removed()
                 ring_all(rings)
             if run is None:
-                envelope = handling = answer = None  # Why: who sleeps must not keep the last one alive
+                envelope = handling = answer = (
+                    None  # Why: a worker that sleeps must not keep the last one alive
+                )
                 if is_fresh and stays:
                     is_fresh = False
                     sleep(0)
@@ -295,7 +297,7 @@ class RateEnvelopeQueue(Driver[ThreadWorker], Executor):
             self._begin_terminate()
 
     def _sleep(self, me: ThreadWorker) -> bool:
-        """Until it is woken to work (True) or sent home."""
+        """Until it is woken to work (True) or retired."""
         until = me.wakes_at
         if until == inf:
             me.bell.wait()
@@ -306,10 +308,10 @@ class RateEnvelopeQueue(Driver[ThreadWorker], Executor):
         return not me.is_retired
 
     def _sleep_until(self, me: ThreadWorker, until: float) -> bool:
-        """Sleep until the next tick (True), or until it is woken or sent home before."""
+        """Sleep until the next tick (True), or until it is woken or retired before."""
         rang = self._clock.wait(me.bell, until)
         if self._lock.locked():
-            step_aside(self._lock)
+            yield_lock(self._lock)
         with self._lock:
             if me in self._pool.idle:
                 self._pool.idle.remove(me)

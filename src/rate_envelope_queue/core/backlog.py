@@ -50,7 +50,7 @@ class Backlog:
         self.gates = (
             Gates(self.ready_queue, self.places, self.tombstones, **limits) if any(limits.values()) else None
         )
-        self.readied = 0  # how often one became ready, apart from the shortest way
+        self.readied = 0  # how often one became ready, apart from the fast path
         self._tick = tick
         self.promotes_at = -inf  # Why: those of a tick together cost half as much as one by one
 
@@ -65,8 +65,8 @@ class Backlog:
 
     @property
     def ready(self) -> int:
-        aside = 0 if self.gates is None else len(self.gates)
-        return len(self.ready_queue) + aside - len(self.tombstones)
+        held = 0 if self.gates is None else len(self.gates)
+        return len(self.ready_queue) + held - len(self.tombstones)
 
     @property
     def delayed(self) -> int:
@@ -78,7 +78,7 @@ class Backlog:
 
     @property
     def throttled(self) -> int:
-        """How often an envelope had to wait aside for a gate."""
+        """How often an envelope was held back by a gate."""
         return 0 if self.gates is None else self.gates.throttled
 
     @property
@@ -188,7 +188,7 @@ class Backlog:
         self.delay_queue = DelayQueue()
 
     def _sweep(self) -> None:
-        """Take those who are gone out of the line."""
+        """Take the removed ones out of the ready queue."""
         self._keep(lambda envelope: identity_of(envelope) not in self.tombstones)
         self.tombstones.clear()
 

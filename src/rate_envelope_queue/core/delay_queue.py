@@ -78,7 +78,7 @@ class DelayQueue:
     def _clear_last(self) -> None:
         """Move the last one from the list to the heap, if it keeps others out of it.
 
-        Why: whoever waits for hours would keep off those that come and go in an instant.
+        Why: one that waits for hours would keep out those that come and go in an instant.
         """
         last_at = self._sorted.last_at
         if self._sorted and last_at not in self._at:

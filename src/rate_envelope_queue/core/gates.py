@@ -1,6 +1,6 @@
 """Gates: how fast, and how many at once, envelopes may start: of a type, and in the whole queue.
 
-An envelope whose gate is shut waits aside, in a line of its own, and so holds up no other type. When its
+An envelope whose gate is shut waits in a queue of its own, and so holds up no other type. When its
 gate opens it goes before whatever came later. A gate is passed when a run starts and left when it ends.
 """
 
@@ -62,7 +62,7 @@ class Gate:
         self.running += 1
         if self._interval:
             opened_at = self.paced_until
-            # Why: whoever waited for the gate starts when an alarm has rung, a little late. Its start is counted
+            # Why: an envelope that waited for the gate starts when an alarm has rung, a little late. Its start is counted
             # as of when the gate opened, or else the pace would fall behind with every start.
             was_held_up = since < opened_at and now - opened_at < _LATENESS
             self._full_at = max(opened_at if was_held_up else now, self._full_at) + self._interval
@@ -112,14 +112,14 @@ class Gates:
         self._whole = Gate(rate)
         limited = {**rates, **concurrency}
         self._by_type = {name: Gate(rates.get(name), concurrency.get(name)) for name in limited}
-        # Those that somebody waits for, in the order in which they were shut.
+        # Those that envelopes wait for, in the order in which they were shut.
         self._shut: dict[Gate, None] = {}
-        self._turns: dict[Hashable, int] = {}  # of those who wait aside: in which order they came
-        self._opens_at = inf  # no gate that somebody waits for opens before
+        self._turns: dict[Hashable, int] = {}  # of those that are held back: in which order they came
+        self._opens_at = inf  # no gate that envelopes wait for opens before
         self.throttled = 0
 
     def __len__(self) -> int:
-        """How many wait aside."""
+        """How many are held back."""
         return sum(len(gate.waiting) for gate in self._shut)
 
     def __iter__(self) -> Iterator[Envelope[Any]]:
@@ -191,7 +191,7 @@ class Gates:
         self._refresh()
 
     def _open_gate(self, now: float) -> Gate | None:
-        """Of the open gates that somebody waits for, the one whose first has the best rank."""
+        """Of the open gates that envelopes wait for, the one whose first has the best rank."""
         if self._tombstones:
             for gate in self._shut:
                 self._skip_removed(gate.waiting)
@@ -210,7 +210,7 @@ class Gates:
         self._turns[identity_of(envelope)] = self.throttled
 
     def _refresh(self) -> None:
-        """See which gates somebody waits for, and when the first of them opens."""
+        """Find the gates that envelopes wait for, and when the first of them opens."""
         self._shut = {gate: None for gate in self._shut if gate.waiting}
         self._opens_at = min((gate.opens_at for gate in self._shut), default=inf)
 

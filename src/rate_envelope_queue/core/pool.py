@@ -1,4 +1,4 @@
-"""Pool: which workers there are, which of them sleep, and whom to wake. The driver says how.
+"""Pool: which workers there are, which of them sleep, and which to wake. The driver says how.
 
 A worker is woken only when there is something to run and no other has been woken that has not looked yet; one
 that finds more than it takes wakes the next. So a burst wakes one worker at a time, and costs few switches.
@@ -60,9 +60,9 @@ class Pool(Generic[W]):
             self.idle.pop().ring()
 
     def park(self, worker: W) -> bool:
-        """A worker has nothing to take: it lies down (True), or it ends because the queue does."""
+        """A worker has nothing to take: it goes idle (True), or it ends because the queue does."""
         if worker.is_stuck and self._queue.has_work and self.stuck == len(self.workers):
-            # The others went home: nobody else is left to run it.
+            # The others have ended: no other worker is left to run it.
             worker.is_stuck = worker.is_retired = False
         if worker.is_retired or self._is_over():
             self.workers.remove(worker)
@@ -72,7 +72,7 @@ class Pool(Generic[W]):
         return True
 
     def retire_idle(self) -> None:
-        """Send home who sleeps, once there is no more to do; the last one ends the stop."""
+        """Retire idle workers, once there is no more to do; the last one ends the stop."""
         if self._is_over():
             for worker in self.idle:
                 self.workers.remove(worker)

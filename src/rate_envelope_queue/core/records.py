@@ -24,7 +24,7 @@ _NOTHING = Record(0, None)
 
 
 class Records(dict["Hashable", Record]):
-    """By identity; only of those who have failed or have a beat, so that it is empty for most queues."""
+    """By identity; only for those that have failed or have a beat, so that it is empty for most queues."""
 
     __slots__ = ()
 

@@ -66,7 +66,7 @@ class Run(Context):
     report: Context | None
     """The context of its success or failure hook, while that is called."""
     worker: Interrupter | None
-    """Who can interrupt it; None where nobody can."""
+    """What can interrupt it; None where nothing can."""
 
     answer: Any
     raised: BaseException | None

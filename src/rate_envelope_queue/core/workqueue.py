@@ -181,7 +181,7 @@ class WorkQueue(Counters):
             self._admit(entry, now)
 
     def add_one(self, envelope: Envelope[Any], now: float) -> None:
-        """`add` of one ordinary envelope that is ready at once: the common case, by the shortest way."""
+        """`add` of one ordinary envelope that is ready at once: the common case, by a fast path."""
         backlog = self.backlog
         places = backlog.places
         if (
@@ -198,7 +198,7 @@ class WorkQueue(Counters):
             self.added += 1
 
     def delay_one(self, envelope: Envelope[Any], now: float, due: float) -> None:
-        """`add` of one ordinary envelope that is delayed, by the shortest way."""
+        """`add` of one ordinary envelope that is delayed, by a fast path."""
         backlog = self.backlog
         places = backlog.places
         if (
@@ -245,7 +245,7 @@ class WorkQueue(Counters):
     def take(self, now: float, finished: Run | None = None) -> Run | None:
         """The next envelope to run, or None.
 
-        `finished` is a run that has simply succeeded: it is settled on the way, by the shortest one.
+        `finished` is a run that has simply succeeded: it is settled on the way, by a fast path.
         """
         backlog = self.backlog
         places, gates = backlog.places, backlog.gates

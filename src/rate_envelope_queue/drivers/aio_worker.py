@@ -30,7 +30,7 @@ class Owner(Protocol):
         """Have the queue's loop call back."""
 
     def _on_task_cancelled(self, worker: TaskWorker) -> None:
-        """Somebody cancelled the worker's task."""
+        """Others cancelled the worker's task."""
 
 
 working: ContextVar[TaskWorker] = ContextVar("working")
@@ -84,7 +84,7 @@ class TaskWorker(Worker):
             self.recover()
 
     def explain(self, error: BaseException, context: Context) -> BaseException:
-        """What a cancellation means: the context is done, somebody cancelled this task, or user code raised it."""
+        """What a cancellation means: the context is done, others cancelled this task, or user code raised it."""
         is_ours = self.recover()
         if not isinstance(error, asyncio.CancelledError):
             return error
@@ -96,7 +96,7 @@ class TaskWorker(Worker):
         return Cancelled("the run raised CancelledError").with_traceback(error.__traceback__)
 
     def recover(self) -> bool:
-        """Take our own cancellation back; was there one? If somebody else cancelled the task too, that stands."""
+        """Take our own cancellation back; was there one? If others cancelled the task too, that stands."""
         if not self.is_interrupted:
             return False
         self.is_interrupted = False

@@ -203,7 +203,7 @@ class Driver(ABC, Generic[W]):
 
     @abstractmethod
     def _set_alarm(self) -> None:
-        """* See to it that somebody looks when the next envelope comes due."""
+        """* Have the queue polled when the next envelope comes due."""
 
     @abstractmethod
     def _on_stopped(self) -> None:
@@ -216,7 +216,7 @@ class Driver(ABC, Generic[W]):
             self._set_alarm()
 
     def _park(self, worker: W) -> bool:
-        """* A worker has nothing to take: it lies down (True) or ends."""
+        """* A worker has nothing to take: it goes idle (True) or ends."""
         stays = self._pool.park(worker)
         if stays:
             self._set_alarm()
@@ -225,7 +225,7 @@ class Driver(ABC, Generic[W]):
         return stays
 
     def _retire_idle(self) -> None:
-        """* After there may be no more to do: send home who sleeps, if the queue stops."""
+        """* Retire idle workers, if the queue stops and has nothing left to do."""
         self._pool.retire_idle()
         if not self._pool.workers:
             self._on_stopped()
@@ -270,7 +270,7 @@ class Driver(ABC, Generic[W]):
             self._core.settle(run, *judged, now)
 
     def _release_removed(self) -> None:
-        """Cancel the futures of what was dropped, and tell who waits for room or quiet."""
+        """Cancel the futures of what was dropped, and wake what waits for room or quiet."""
         with self._lock:
             removed, self._core.removed = self._core.removed, []
             rings = self._waiters.to_wake()

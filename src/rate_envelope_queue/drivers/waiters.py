@@ -1,4 +1,4 @@
-"""Waiters: who waits for a queue, for what, and whom a change concerns."""
+"""Waiters: which calls wait for a queue, for what, and which of them a change wakes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from ..core.pool import Pool
 
 Ring = Callable[[], object]
-"""Wakes somebody who waits; may be called without need."""
+"""Wakes a waiting call; may be called without need."""
 
 
 class Waiters:
-    """Four lines of rings. Methods marked * are called with the lock held; who is woken is rung without it."""
+    """Four lines of rings. Methods marked * are called with the lock held; rings are called without it."""
 
     __slots__ = ("_backlog", "_lock", "_pool", "has_any", "joiners", "senders", "stoppers", "watchers")
 
@@ -33,7 +33,7 @@ class Waiters:
         self.watchers: deque[Ring] = deque()
         """Want to know of every change."""
         self.has_any = False
-        """Is anybody in one of these?"""
+        """Is any call in one of these?"""
 
     def until(
         self, attempt: Callable[[Ring], bool], line: deque[Ring], ring: Ring
@@ -68,11 +68,11 @@ class Waiters:
         return unwatch
 
     def all(self) -> list[Ring]:
-        """* All who wait for anything."""
+        """* All."""
         return [*self.senders, *self.joiners, *self.stoppers, *self.watchers]
 
     def to_wake(self) -> list[Ring]:
-        """* Whom a change concerns: the first who waits for room, and all whose wait is over."""
+        """* Which to wake after a change: the first that waits for room, and all whose wait is over."""
         rings = [*self.watchers]
         if self.senders:
             rings.append(self.senders[0])
