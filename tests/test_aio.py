@@ -464,7 +464,7 @@ def test_a_lost_wake_up_cannot_strand_work() -> None:
             await queue.send(Envelope(noop))
             assert await queue.join(0.01) is False
             assert queue._alarm is not None
-            queue._alarm._look_again()
+            queue._alarm._poll_again()
             assert await queue.join()
 
     run(main())
@@ -534,7 +534,7 @@ def test_cancellation_at_every_await_of_a_call_loses_nothing(what: str) -> None:
             await _cancel_after(turns, calls[what])
             assert not queue._waiters.senders
             assert not queue._waiters.joiners
-            assert not queue._waiters.enders
+            assert not queue._waiters.stoppers
             gate.set()
             await queue.start()
             assert await queue.join()
@@ -714,7 +714,7 @@ def test_an_alarm_is_not_put_off_however_often_something_is_about_to_come_due() 
     run(main())
 
 
-def test_an_envelope_whose_type_was_stopped_while_it_ran_is_let_go() -> None:
+def test_an_envelope_whose_type_was_stopped_while_it_ran_is_release_removed() -> None:
     class Payload: ...
 
     async def main() -> None:

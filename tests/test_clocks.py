@@ -236,7 +236,7 @@ def test_a_deadline_ends_a_sleep_on_the_clock_in_time() -> None:
             assert ended == []
             await clock.advance(31)
         assert began == [0, 15, 30]
-        assert ended == [(at, "the time of 5 s is over") for at in (5, 20, 35)]
+        assert ended == [(at, "timed out after 5 s") for at in (5, 20, 35)]
 
     asyncio.run(main())
 

@@ -241,7 +241,7 @@ def test_a_call_that_returns_too_late_is_an_error(traces: Traces) -> None:
     Threads().run(send_it, clock=clock, stamps=[tracing_stamp(traces.tracer)])
     span = traces.one("mail")
     assert (span.attributes or {})["envelope.outcome"] == "error"
-    assert span.status.description == "DeadlineExceeded: the time of 5 s is over"
+    assert span.status.description == "DeadlineExceeded: timed out after 5 s"
 
 
 def test_a_coroutine_broken_off_by_its_deadline_is_an_error_and_no_panic(traces: Traces) -> None:
@@ -259,7 +259,7 @@ def test_a_coroutine_broken_off_by_its_deadline_is_an_error_and_no_panic(traces:
     asyncio.run(main())
     span = traces.one("mail")
     assert (span.attributes or {})["envelope.outcome"] == "error"
-    assert span.status.description == "DeadlineExceeded: the time of 5 s is over"
+    assert span.status.description == "DeadlineExceeded: timed out after 5 s"
 
 
 def test_a_coroutine_that_raises_cancelled_error_is_an_error_and_no_panic(traces: Traces) -> None:

@@ -333,7 +333,7 @@ def test_queues_whose_loop_is_blocked_are_left_out_and_waited_for_only_once(
         assert len(waits) == 3
         assert sum(waits) < 0.015
         assert [record.levelname for record in caplog.records] == ["WARNING"] * 2
-        assert "queue 'asleep': left out of a scrape: no answer of its loop within 0.01 s" in caplog.text
+        assert "queue 'asleep': left out of a scrape: no answer from its loop within 0.01 s" in caplog.text
     finally:
         go_on.set()
     monkeypatch.setattr(prometheus, "PATIENCE", LIMIT)

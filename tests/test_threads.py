@@ -279,7 +279,7 @@ def test_a_lost_wake_up_cannot_strand_work() -> None:
         ran = threading.Event()
         queue.send(Envelope(lambda ctx, envelope: ran.set()))
         assert not ran.wait(0.02)
-        queue._look()
+        queue._poll()
         assert ran.wait(LIMIT)
 
 

@@ -33,7 +33,7 @@ def is_awaitable(value: object) -> bool:
 
 
 def refuse_awaitable(answer: object) -> None:
-    """TypeError if it would have to be awaited, which nobody does in a thread: the work would be lost."""
+    """TypeError if it would have to be awaited, which nothing does in a thread: the work would be lost."""
     if is_awaitable(answer):
         close = getattr(answer, "close", None)
         if close is not None:

@@ -61,7 +61,7 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
 
     async def start(self) -> None:
         """Start the workers; what was sent before runs first, in order. A running queue goes on as it is."""
-        await self._wait(self._try_start, self._waiters.enders, None)
+        await self._wait(self._try_start, self._waiters.stoppers, None)
 
     async def send(
         self,
@@ -85,7 +85,7 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
 
     def _send(self, envelopes: tuple[Envelope[Any], ...], delay: Seconds) -> None:
         if self._pool.idle and asyncio._get_running_loop() is not self._loop:
-            # Why only then: to wake a worker from elsewhere does not work. Where none sleeps, nobody is woken.
+            # Why only then: to wake a worker from elsewhere does not work. Where none sleeps, none is woken.
             raise RuntimeError(
                 f"queue {self._name!r} runs on an event loop that is not this thread's: use send_threadsafe()"
             )
@@ -93,7 +93,7 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
             envelope = envelopes[0]
             if envelope.__class__ is Envelope and envelope._lane < SPECIAL and not self._on_send:
                 core = self._core
-                if self._places.get(envelope).__class__ is float and not core.is_stingy:
+                if self._places.get(envelope).__class__ is float and not core.may_refuse:
                     return  # it waits already: nothing changes
                 core.add_one(envelope, self._now())
                 if self._pool.idle and not self._pool.is_waking:
@@ -121,7 +121,7 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
         if inside.get() is self:
             return False
         ended = await self._wait(
-            partial(self._has_ended, starts), self._waiters.enders, limit if self._waiting else 0
+            partial(self._has_ended, starts), self._waiters.stoppers, limit if self._waiting else 0
         )
         if ended and self._waiting and tasks:
             await asyncio.wait(tasks)  # they have nothing left to do but to end
@@ -189,46 +189,46 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
             sleeping.close()
         return True
 
-    def _hire(self) -> None:
+    def _start_workers(self) -> None:
         self._tasks = set()
-        self._alarm = LoopAlarm(cast("LoopClock", self._clock), self._loop, self._look)
+        self._alarm = LoopAlarm(cast("LoopClock", self._clock), self._loop, self._poll)
         for _ in range(self._workers):
-            self._hire_one()
+            self._start_worker()
 
-    def _hire_one(self) -> None:
+    def _start_worker(self) -> None:
         assert self._alarm is not None
         worker = TaskWorker(self, self._alarm)
         self._pool.workers.append(worker)
         name = f"{self._name}-worker-{len(self._pool.workers)}"
         worker.task = self._loop.create_task(self._work(worker), name=name)
         self._tasks.add(worker.task)
-        worker.task.add_done_callback(partial(self._see_off, worker))
+        worker.task.add_done_callback(partial(self._on_task_done, worker))
 
-    def _see_off(self, worker: TaskWorker, task: asyncio.Task[None]) -> None:
+    def _on_task_done(self, worker: TaskWorker, task: asyncio.Task[None]) -> None:
         """A worker's task has ended; if it did not say so itself (cancelled before it began), stop."""
         self._tasks.discard(task)
         if worker in self._pool.workers:
             self._pool.workers.remove(worker)
-            self._lose(worker)
+            self._on_task_cancelled(worker)
 
-    def _closed(self) -> None:
+    def _on_stopped(self) -> None:
         if self._alarm is not None:
             self._alarm.close()
         if self._threads is not None:
             self._threads.shutdown()  # no wait: every call in it has returned
         self._alarm = self._threads = None
 
-    def _lose(self, worker: TaskWorker) -> None:
+    def _on_task_cancelled(self, worker: TaskWorker) -> None:
         """Somebody cancelled a worker's task, as a closing loop does: stop, and keep what waits."""
-        worker.is_dismissed = True
+        worker.is_retired = True
         self._begin_stop(drains=False, keeps=True)
 
     def _parent_cancelled(self) -> None:
         self._in_loop(super()._parent_cancelled)
 
     def _in_loop(self, callback: Callable[[], None]) -> None:
-        """Have the queue's loop call back, or call at once where nobody is on one."""
-        if self._pool.workers or self._waiters.there_are:
+        """Have the queue's loop call back, or call at once where nothing runs on one."""
+        if self._pool.workers or self._waiters.has_any:
             # Why also within the loop: a signal handler may have broken into its sleep, which then goes on.
             self._loop.call_soon_threadsafe(callback)
         else:
@@ -243,7 +243,7 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
     def _next_alarm_at(self) -> float:
         return min([super()._next_alarm_at(), *(worker.limit_at for worker in self._pool.workers)])
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         """Wake a worker for what has come due, break off what overruns, and set the next alarm."""
         if self._alarm is not None:
             self._alarm.clear()
@@ -275,25 +275,25 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
         while True:
             now = now_of()
             turn -= 1
-            if run is not None and (judged is not None or turn < 0 or me.is_dismissed):
+            if run is not None and (judged is not None or turn < 0 or me.is_retired):
                 self._settle(run, judged, now)
                 run = me.run = judged = None
             if turn < 0:
                 turn = _TURN
-                await self._breathe(me)
+                await self._yield_to_loop(me)
                 now = now_of()
-            run = me.run = None if me.is_dismissed else core.take(now, run)
-            if core.leavers:
-                self._let_go()
+            run = me.run = None if me.is_retired else core.take(now, run)
+            if core.removed:
+                self._release_removed()
             if run is None:
                 me.bell = self._loop.create_future()  # Why before it rests: from then on it may be rung
-            stays = run is not None or self._rest(me)
+            stays = run is not None or self._park(me)
             if pool.idle and not pool.is_waking:
                 self._wake()
-            if waiters.there_are and (run is None or waiters.senders or waiters.watchers):
-                ring_all(waiters.concerned())
+            if waiters.has_any and (run is None or waiters.senders or waiters.watchers):
+                ring_all(waiters.to_wake())
             if run is None:
-                envelope = handling = None  # Why: who sleeps must not keep the last one alive
+                envelope = handling = None  # Why: a worker that sleeps must not keep the last one alive
                 if stays and await self._sleep(me):
                     turn = _TURN
                     continue
@@ -320,23 +320,23 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
                     judged = self._judge.judge(run, SUCCEEDED)
 
     async def _sleep(self, me: TaskWorker) -> bool:
-        """Until it is woken to work (True) or sent home."""
+        """Until it is woken to work (True) or retired."""
         try:
             await me.bell
         except asyncio.CancelledError:
             self._pool.is_waking = False
-            if not me.is_dismissed:  # else the queue may be in its next start by now
-                self._lose(me)
+            if not me.is_retired:  # else the queue may be in its next start by now
+                self._on_task_cancelled(me)
             return me in self._pool.workers
         self._pool.is_waking = False
-        return not me.is_dismissed
+        return not me.is_retired
 
-    async def _breathe(self, me: TaskWorker) -> None:
+    async def _yield_to_loop(self, me: TaskWorker) -> None:
         """Let the loop do something else."""
         try:
             await asyncio.sleep(0)
         except asyncio.CancelledError:
-            self._lose(me)
+            self._on_task_cancelled(me)
 
     async def _drive(self, me: TaskWorker, run: Run, calls: Iterator[Call]) -> Judgement | None:
         """Make the calls of a run, and judge what came of it."""
@@ -368,7 +368,7 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
             try:
                 await asyncio.wait((future,))
             except asyncio.CancelledError as error:
-                lost = self._stay(error)
+                lost = self._on_cancel_in_thread(error)
         result, raised = future.result()
         if raised is not None:
             raise raised
@@ -376,13 +376,13 @@ class AsyncRateEnvelopeQueue(Driver[TaskWorker]):
             raise lost
         return await result if is_awaitable(result) else result
 
-    def _stay(self, error: asyncio.CancelledError) -> asyncio.CancelledError | None:
-        """A call in a thread cannot be broken off: replace its worker if it overruns, and pass on who else cancelled it."""
+    def _on_cancel_in_thread(self, error: asyncio.CancelledError) -> asyncio.CancelledError | None:
+        """A call in a thread cannot be broken off: replace its worker if it overruns, and pass on other cancellations."""
         task = asyncio.current_task()
         for worker in self._pool.workers:
             if worker.task is task and worker.is_interrupted and task.cancelling() == 1:
                 if self._replace_stuck and worker.run is not None and worker.run._until <= self._now():
-                    worker.is_stuck = worker.is_dismissed = True
-                    self._hire_one()
+                    worker.is_stuck = worker.is_retired = True
+                    self._start_worker()
                 return None
         return error

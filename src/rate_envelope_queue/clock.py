@@ -29,7 +29,7 @@ class Bell:
         """Did it ever?"""
 
     def ring(self) -> None:
-        """Wake who sleeps on it, or who will."""
+        """Wake the thread that sleeps on it, or that will."""
         self.has_rung = True
         try:
             self._lock.release()
@@ -37,7 +37,7 @@ class Bell:
             pass  # it rang already
 
     def wait(self, seconds: float = inf) -> bool:
-        """Sleep until it rings (True) or so many seconds are over (False)."""
+        """Sleep until it rings (True), or for this many seconds (False)."""
         if seconds == inf:
             return self._lock.acquire()
         return self._lock.acquire(timeout=min(max(seconds, 0.0), threading.TIMEOUT_MAX))
@@ -60,10 +60,10 @@ class Clock(Protocol):
 
     @property
     def tick(self) -> float:
-        """Alarms within so many seconds of each other may be one."""
+        """Alarms this many seconds apart may be one."""
 
     def wait(self, bell: Bell, until: float, at_most: float = inf, who: object = None) -> bool:
-        """Block this thread until the bell rings (True), the instant has come or so many real seconds are over.
+        """Block this thread until the bell rings (True), the instant has come or `at_most` real seconds have passed.
 
         `who` is the run that waits, for a clock that wants to know.
         """
@@ -89,7 +89,7 @@ class SystemClock:
         return datetime.now(UTC)
 
     def wait(self, bell: Bell, until: float, at_most: float = inf, who: object = None) -> bool:
-        """Block this thread until the bell rings (True), the instant has come or so many seconds are over."""
+        """Block this thread until the bell rings (True), the instant has come or `at_most` seconds have passed."""
         return bell.wait(min(until - time.monotonic(), at_most))
 
     def call_at(self, loop: asyncio.AbstractEventLoop, when: float, callback: Callable[[], None]) -> Alarm:

@@ -2,7 +2,7 @@
 
 A context knows an instant after which it is done, and can be cancelled before. Subscribing and
 cancelling need no lock: each step is one atomic operation on a list, and a callback is taken off the
-list before it is called, so that it is called once, whoever comes first.
+list before it is called, so that it is called once, by the first that comes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Context:
     _until: float  # the instant at which it is done
     _allowed: float  # the seconds that it had been given; set with _until
     _cancelled: Cancelled | None
-    _callbacks: list[Callable[[], None]]  # Why unset until somebody subscribes: few do, every run has one
+    _callbacks: list[Callable[[], None]]  # Why unset until a subscription: few runs have one
 
     def __init__(self, *, clock: Clock = _SYSTEM_CLOCK) -> None:
         self._clock = clock
@@ -52,7 +52,7 @@ class Context:
         if self._cancelled is not None:
             return self._cancelled
         if self._until != inf and self._clock.now() >= self._until:
-            return DeadlineExceeded(f"the time of {self._allowed:g} s is over")
+            return DeadlineExceeded(f"timed out after {self._allowed:g} s")
         return None
 
     def raise_if_done(self) -> None:
@@ -79,7 +79,7 @@ class Context:
         return self.done
 
     def cancel(self, reason: str = "the context was cancelled") -> None:
-        """Be done from now on, and wake whoever waits for it; a second call changes nothing."""
+        """Be done from now on, and wake what waits for it; a second call changes nothing."""
         if self._cancelled is None:
             self._cancelled = Cancelled(reason)
             self._call_back()

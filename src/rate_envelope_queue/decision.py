@@ -39,5 +39,5 @@ def retry_now() -> Decision:
 
 
 def retry_after(seconds: Seconds) -> Decision:
-    """Run it again after so many seconds; ValueError unless they are a finite number > 0."""
+    """Run it again after `seconds`; ValueError unless they are a finite number > 0."""
     return Decision(Choice.RETRY_AFTER, duration("retry_after: seconds", seconds, positive=True))

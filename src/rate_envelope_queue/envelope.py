@@ -47,7 +47,7 @@ class Handling:
     deadline: float = 0.0
     schedule: Schedule | None = None
     ticks: Every | None = None
-    """The schedule, if the queue itself can follow it: no code of the user's, no time of day, and no chance."""
+    """The schedule, if the queue itself can follow it: no user code, no time of day, no jitter."""
     before_hook: Callable[..., Any] | None = None
     after_hook: Callable[..., Any] | None = None
     success_hook: Callable[..., Any] | None = None
@@ -130,7 +130,7 @@ class Envelope(Generic[P]):
             for name, hook in named:
                 if hook is not None and is_coroutine_function(name, hook):
                     self._lane |= ASYNC
-                    # Why: the shortest way takes ASYNC to mean that invoke is.
+                    # Why: the fast path takes ASYNC to mean that invoke is.
                     self._handling = replace(self._handling, is_staged=True)
 
     @property
@@ -219,7 +219,7 @@ def every(
     deadline: Seconds = 0,
     payload: P = None,  # type: ignore[assignment]
 ) -> Envelope[P]:
-    """An envelope that runs at once and then again and again, so many seconds after each run."""
+    """An envelope that runs at once and then again, `interval` seconds after each run."""
     return Envelope(
         invoke, interval=duration("interval", interval, positive=True), deadline=deadline, payload=payload
     )
@@ -301,7 +301,7 @@ _CO_SPECIAL = _CO_GENERATOR | _CO_COROUTINE | _CO_ASYNC_GENERATOR
 
 
 def is_coroutine_function(field: str, function: Any) -> bool:
-    """Whether it is one; BadFieldsError if a call of it would run nothing."""
+    """Whether it is one; BadFieldsError if calling it would run nothing."""
     # Why by hand first: inspect takes microseconds, and nearly all are plain or coroutine functions.
     code = getattr(function, "__code__", None)
     if code is not None and code.co_flags & _CO_SPECIAL in (0, _CO_COROUTINE):
@@ -310,5 +310,7 @@ def is_coroutine_function(field: str, function: Any) -> bool:
         raise BadFieldsError(f"{field} must be callable, got {function!r}")
     call = function if code is not None else type(function).__call__
     if isgeneratorfunction(function) or isasyncgenfunction(function):
-        raise BadFieldsError(f"{field} is a generator function, a call of it runs nothing, got {function!r}")
+        raise BadFieldsError(
+            f"{field} is a generator function, and calling it runs nothing, got {function!r}"
+        )
     return iscoroutinefunction(function) or iscoroutinefunction(call)

@@ -86,7 +86,7 @@ class StopType(Signal):
 
 
 class RateLimited(Signal):
-    """Raise it when somebody upstream says slow down: the envelope runs again after so many seconds.
+    """Raise it when an upstream says slow down: the envelope runs again after `retry_after` seconds.
 
     Until then none of its type starts (none at all, for an envelope without a type). No failure is counted.
     """

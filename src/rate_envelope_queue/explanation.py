@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The reason, and what goes with it: until when, held up by whom, or at which position."""
+    """The reason, and what goes with it: until when, held up by which envelopes, or at which position."""
 
     reason: Reason
     text: str
     until: datetime | None = None
     """When it may run: for `DELAYED` and `THROTTLED`."""
     held_by: tuple[Envelope[Any], ...] = ()
-    """Who runs in its stead: for `CONCURRENCY`."""
+    """What runs instead: for `CONCURRENCY`."""
     position: int | None = None
     """1 is next: for `POSITION`."""
 
@@ -49,6 +49,6 @@ _TEXTS = {
     Reason.DELAYED: "it is delayed until {until}, for {wait:.3f} s",
     Reason.PAUSED: "it is ready, and the queue is paused: resume() it",
     Reason.THROTTLED: "it is ready, and held back by a rate or a cooling until {until}, for {wait:.3f} s",
-    Reason.CONCURRENCY: "it is ready, and as many of its type run as may: {holders}",
+    Reason.CONCURRENCY: "it is ready, and its type is at its concurrency limit: {holders}",
     Reason.POSITION: "it is ready, at position {position}",
 }

@@ -83,4 +83,4 @@ class Metrics:
     stuck: int
     panics: int
     throttled: int
-    """How often an envelope had to wait aside for the rate or the concurrency of its type."""
+    """How often an envelope was held back by the rate or the concurrency limit of its type."""

@@ -14,7 +14,7 @@ _UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Rate:
-    """At most `limit` starts `per` so many seconds, evenly paced, and up to `burst` at once after a rest."""
+    """At most `limit` starts in `per` seconds, evenly paced, and up to `burst` at once after a rest."""
 
     limit: float
     per: float

@@ -55,10 +55,10 @@ class Schedule(Protocol):
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Every:
-    """Runs at once, and then every so many seconds.
+    """Runs at once, and then every `seconds`.
 
     The seconds count from the end of a run. With `fixed_rate` they count from the first tick, without
-    drift, and ticks that were missed are skipped. `jitter` delays each tick by up to so many seconds.
+    drift, and ticks that were missed are skipped. `jitter` delays each tick by a random time up to that many seconds.
     """
 
     seconds: float
@@ -83,7 +83,7 @@ class Every:
         return False
 
     def next_after(self, moment: datetime) -> datetime:
-        """The moment and so many seconds of real time, without jitter; in the time zone of the moment."""
+        """The moment plus `seconds` of real time, without jitter; in the time zone of the moment."""
         step = max(timedelta(seconds=self.seconds), timedelta.resolution)
         return (_utc("moment", moment) + step).astimezone(moment.tzinfo)
 

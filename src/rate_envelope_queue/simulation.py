@@ -1,8 +1,8 @@
 """Simulation: what would have become of a day's envelopes with other workers, rates and capacity?
 
-The rules are those of the queue, because its core is asked: what is admitted, who is next, and when a rate
+The rules are those of the queue, because its core is asked: what is admitted, what is next, and when a rate
 lets it start. Only the time is not real. One loop goes from instant to instant; at each, what has ended
-leaves first, then whoever arrives is admitted or rejected, and then free workers take.
+leaves first, then what arrives is admitted or rejected, and then free workers take.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def simulate(
     """
     workers, core = _queue_of(queue_options)
     trace = _trace_of(arrivals)
-    # Why a text: whoever drew the arrivals with Random(seed) must not get the same numbers again.
+    # Why a text: arrivals drawn with Random(seed) must not share its numbers.
     rng = Random(f"service times {seed}")  # noqa: S311
     replay = _Replay(core, workers, trace, _service_times(service_time, trace, rng))
     replay.run()

@@ -46,7 +46,7 @@ _UNITS = {
 _PATIENCE = 1.0
 """Real seconds without any change after which a run that waits for something else is left alone.
 
-Long, as a machine may be busy: who is left alone too early makes a test fail by chance.
+Long, as a machine may be busy: giving up too early would make a test flaky.
 """
 
 
@@ -56,7 +56,7 @@ class Attached(Protocol):
     def _next_alarm_at(self) -> float:
         """When something happens by itself; infinity if nothing will."""
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         """See to what has come due."""
 
     def _unfinished(self) -> set[object]:
@@ -106,7 +106,7 @@ class _Manual:
         self._queues.add(queue)
 
     def wait(self, bell: Bell, until: float, at_most: float = inf, who: object = None) -> bool:
-        """Block this thread until the bell rings (True), the clock is moved there, or so many real seconds are over."""
+        """Block this thread until the bell rings (True), the clock is moved there, or `at_most` real seconds have passed."""
         with self._lock:
             if until <= self._instant:
                 return False
@@ -166,7 +166,7 @@ class _Manual:
         for sleeper in due:
             sleeper.ring()
         for queue in list(self._queues):
-            queue._look()
+            queue._poll()
 
     def _busy(self) -> set[object]:
         """What is under way and does not wait for the clock."""

@@ -18,7 +18,7 @@ from ._checks import Seconds, duration, refuse_awaitable
 from .clock import Bell
 from .core.lifecycle import QueueState
 from .core.run import SUCCEEDED, Run
-from .drivers.convoy import step_aside
+from .drivers.convoy import yield_lock
 from .drivers.driver import Driver, inside
 from .drivers.futures import LightFuture, ThreadWork, submitted
 from .drivers.judge import Judgement
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 _NO_DELAY = 0
 _NEXT_TRY = 1.0
-"""Seconds until a replacement is tried again that could not be hired."""
+"""Seconds until a replacement is tried again that could not be started."""
 
 
 class RateEnvelopeQueue(Driver[ThreadWorker], Executor):
@@ -54,7 +54,7 @@ class RateEnvelopeQueue(Driver[ThreadWorker], Executor):
 
     def start(self) -> None:
         """Start the workers; what was sent before runs first, in order. A running queue goes on as it is."""
-        self._wait(self._try_start, self._waiters.enders, None)
+        self._wait(self._try_start, self._waiters.stoppers, None)
 
     def send(
         self,
@@ -70,12 +70,12 @@ class RateEnvelopeQueue(Driver[ThreadWorker], Executor):
                 core = self._core
                 if delay is not _NO_DELAY:
                     wait = duration("delay", delay)
-                elif self._places.get(envelope).__class__ is float and not core.is_stingy:
+                elif self._places.get(envelope).__class__ is float and not core.may_refuse:
                     return  # it waits already: nothing changes, so no lock is needed
                 else:
                     wait = 0
                 if self._lock.locked():
-                    step_aside(self._lock)
+                    yield_lock(self._lock)
                 # Why `with`, which costs more: a KeyboardInterrupt between an acquire and its try would keep the lock.
                 with self._lock:
                     now = self._now()
@@ -107,8 +107,8 @@ class RateEnvelopeQueue(Driver[ThreadWorker], Executor):
 
     def terminate(self) -> list[Envelope[Any]]:
         """End the queue for good, without waiting for what runs; returns the envelopes that will never run."""
-        if self._breaks_into_itself():
-            if not self._leave_to_the_timer(self._begin_terminate):
+        if self._is_reentrant():
+            if not self._defer_to_timer(self._begin_terminate):
                 threading.Thread(target=self._begin_terminate, name=f"{self._name}-terminate").start()
             return []
         return self._begin_terminate()
@@ -170,26 +170,26 @@ class RateEnvelopeQueue(Driver[ThreadWorker], Executor):
     def _set_alarm(self) -> None:
         self._timer.set_alarm()
 
-    def _rest(self, worker: ThreadWorker) -> bool:
+    def _park(self, worker: ThreadWorker) -> bool:
         if not self._core.follows_wall:
             worker.set_alarm(self._now(), self._core.next_due, self._clock.tick)
-        stays = super()._rest(worker)
+        stays = super()._park(worker)
         if not stays:
             worker.clear_alarm()
         return stays
 
-    def _closed(self) -> None:
+    def _on_stopped(self) -> None:
         self._timer.bell.ring()
 
-    def _hire(self) -> None:
+    def _start_workers(self) -> None:
         self._timer.has_ended = True
-        # Why before the workers: one may lie down at once.
+        # Why before the workers: one may go idle at once.
         self._timer = Timer(self._core, self._pool, self._lock, self._clock)
         for _ in range(self._workers):
-            self._hire_one()
-        self._start_thread("timer", self._timer.run, self._see_to, self._requests.do_all)
+            self._start_worker()
+        self._start_thread("timer", self._timer.run, self._poll_locked, self._requests.do_all)
 
-    def _hire_one(self) -> None:
+    def _start_worker(self) -> None:
         worker = ThreadWorker(self._timer)
         self._start_thread(f"worker-{len(self._pool.workers) + 1}", self._work, worker)
         self._pool.workers.append(worker)  # it waits for the lock, which is held here
@@ -199,19 +199,19 @@ class RateEnvelopeQueue(Driver[ThreadWorker], Executor):
 
     def _end(self, *, drains: bool, keeps: bool, waits: bool, timeout: float | None) -> bool:
         """Begin the stop and wait for its end, where that is wanted and possible."""
-        if self._breaks_into_itself():
-            self._leave_to_the_timer(partial(self._begin_stop, drains=drains, keeps=keeps))
+        if self._is_reentrant():
+            self._defer_to_timer(partial(self._begin_stop, drains=drains, keeps=keeps))
             return False
         starts = self._begin_stop(drains=drains, keeps=keeps)
         if inside.get() is self:
             return False
-        return self._wait(partial(self._has_ended, starts), self._waiters.enders, timeout if waits else 0)
+        return self._wait(partial(self._has_ended, starts), self._waiters.stoppers, timeout if waits else 0)
 
-    def _breaks_into_itself(self) -> bool:
+    def _is_reentrant(self) -> bool:
         """Is this a signal handler that interrupted a call of this queue, which may hold the lock?"""
         return is_within(_HOLDERS, self, self._waiters)
 
-    def _leave_to_the_timer(self, request: Callable[[], object]) -> bool:
+    def _defer_to_timer(self, request: Callable[[], object]) -> bool:
         """Have it done by the timer, which may wait for the lock; False where there is none."""
         # Why not by a new thread: the signal may have interrupted the start of one, which holds a lock, too.
         if self._core.state not in (QueueState.RUNNING, QueueState.STOPPING):
@@ -221,9 +221,9 @@ class RateEnvelopeQueue(Driver[ThreadWorker], Executor):
         return True
 
     def _parent_cancelled(self) -> None:
-        if not self._breaks_into_itself():
+        if not self._is_reentrant():
             super()._parent_cancelled()
-        elif not self._leave_to_the_timer(super()._parent_cancelled):
+        elif not self._defer_to_timer(super()._parent_cancelled):
             threading.Thread(target=super()._parent_cancelled, name=f"{self._name}-cancel").start()
 
     # The threads
@@ -242,29 +242,31 @@ class RateEnvelopeQueue(Driver[ThreadWorker], Executor):
         is_fresh = True  # has it run something that was sent since it last found nothing?
         while True:
             while not lock.acquire(False):
-                step_aside(lock)
+                yield_lock(lock)
             try:
                 now = now_of()
-                if run is not None and (judged is not None or me.is_dismissed):
+                if run is not None and (judged is not None or me.is_retired):
                     self._settle(run, judged, now)
                     run = judged = None
-                run = me.run = None if me.is_dismissed else core.take(now, run)
-                has_news = run is None or pool.idle or waiters.there_are or core.leavers
+                run = me.run = None if me.is_retired else core.take(now, run)
+                has_news = run is None or pool.idle or waiters.has_any or core.removed
                 if has_news:
-                    # Why not at once: whoever sends needs the interpreter, and has more to send. To let it go on is
+                    # Why not at once: a sender needs the interpreter, and has more to send. To let it go on is
                     # far cheaper than to fall asleep and be woken.
-                    stays = run is not None or (is_fresh and not me.is_dismissed) or self._rest(me)
+                    stays = run is not None or (is_fresh and not me.is_retired) or self._park(me)
                     if pool.idle and not pool.is_waking:
                         self._wake()
-                    rings = waiters.concerned() if run is None or waiters.senders or waiters.watchers else ()
+                    rings = waiters.to_wake() if run is None or waiters.senders or waiters.watchers else ()
             finally:
                 lock.release()
             if has_news:
-                if core.leavers:
-                    self._let_go()
+                if core.removed:
+                    self._release_removed()
                 ring_all(rings)
             if run is None:
-                envelope = handling = answer = None  # Why: who sleeps must not keep the last one alive
+                envelope = handling = answer = (
+                    None  # Why: a worker that sleeps must not keep the last one alive
+                )
                 if is_fresh and stays:
                     is_fresh = False
                     sleep(0)
@@ -295,7 +297,7 @@ class RateEnvelopeQueue(Driver[ThreadWorker], Executor):
             self._begin_terminate()
 
     def _sleep(self, me: ThreadWorker) -> bool:
-        """Until it is woken to work (True) or sent home."""
+        """Until it is woken to work (True) or retired."""
         until = me.wakes_at
         if until == inf:
             me.bell.wait()
@@ -303,13 +305,13 @@ class RateEnvelopeQueue(Driver[ThreadWorker], Executor):
             return True
         # Why without the lock: the worst that a race can do is wake one more.
         self._pool.is_waking = False
-        return not me.is_dismissed
+        return not me.is_retired
 
     def _sleep_until(self, me: ThreadWorker, until: float) -> bool:
-        """Sleep until the next tick (True), or until it is woken or sent home before."""
+        """Sleep until the next tick (True), or until it is woken or retired before."""
         rang = self._clock.wait(me.bell, until)
         if self._lock.locked():
-            step_aside(self._lock)
+            yield_lock(self._lock)
         with self._lock:
             if me in self._pool.idle:
                 self._pool.idle.remove(me)
@@ -331,11 +333,11 @@ class RateEnvelopeQueue(Driver[ThreadWorker], Executor):
                 run.raised = error
         return self._judge.judge(run, run.outcome)
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         with self._lock:
-            self._see_to(self._now())
+            self._poll_locked(self._now())
 
-    def _see_to(self, now: float) -> float:
+    def _poll_locked(self, now: float) -> float:
         """* Wake a worker for what has come due, and replace the stuck; returns when the next would be."""
         self._wall.check(now)
         self._core.promote(now)
@@ -357,10 +359,10 @@ class RateEnvelopeQueue(Driver[ThreadWorker], Executor):
                 next_limit = min(next_limit, limit)
                 continue
             try:
-                self._hire_one()
+                self._start_worker()
             except RuntimeError:
                 return now + _NEXT_TRY  # no thread is to be had now
-            worker.is_stuck = worker.is_dismissed = True
+            worker.is_stuck = worker.is_retired = True
         return next_limit
 
 
@@ -375,7 +377,7 @@ _HOLDERS = code_of(
     Driver.pause,
     Driver.resume,
     Driver.allow,
-    Driver._let_go,
+    Driver._release_removed,
     Driver._begin_stop,
     Driver._begin_terminate,
     Waiters.until,

@@ -119,12 +119,12 @@ def test_a_wall_clock_that_is_set_moves_cron_and_nothing_else(driver: Driver) ->
     driver.clock._epoch += timedelta(
         days=1, minutes=30
     )  # a day and half an hour ahead: 00:40 of the next day
-    queue._look()
+    queue._poll()
     driver.advance(1800)
     assert by_cron == [1800], "one o'clock is twenty minutes away now"
     assert by_interval == [0, 1000, 2000]
     driver.clock._epoch -= timedelta(hours=1)  # and an hour back: from 01:10 to 00:10
-    queue._look()
+    queue._poll()
     driver.advance(3600)
     assert by_cron == [1800, 2400 + 3000]
 
@@ -138,7 +138,7 @@ def test_a_cron_that_took_the_key_of_a_running_one_follows_a_wall_clock_that_is_
     queue.send(cron)
     driver.advance(570)  # 00:10
     driver.clock._epoch += timedelta(minutes=30)  # 00:40
-    queue._look()
+    queue._poll()
     driver.advance(1800)
     assert ran == [60, 1800]
 

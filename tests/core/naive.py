@@ -41,7 +41,7 @@ class Running:
     envelope: Envelope[Any]
     again: Envelope[Any] | None = None
     again_at: float = inf
-    is_given_up: bool = False
+    is_last: bool = False
 
 
 class Bucket:
@@ -205,7 +205,7 @@ class NaiveQueue:
             self.drop_waiting(lambda each: each.type == envelope.type)
         if self.state == "terminated":
             at = None
-        if at is not None and (run.is_given_up or envelope.type in self.blacklist):
+        if at is not None and (run.is_last or envelope.type in self.blacklist):
             self.counts["dropped"] += 1
             at = None
         if again is not None and again.type in self.blacklist:
@@ -246,7 +246,7 @@ class NaiveQueue:
     def cancel(self, envelope: Envelope[Any]) -> bool:
         for run in self.running:
             if name_of(run.envelope) == name_of(envelope):
-                run.is_given_up, run.again = True, None
+                run.is_last, run.again = True, None
                 return True
         return self.drop_waiting(lambda each: name_of(each) == name_of(envelope)) > 0
 

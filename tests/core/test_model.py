@@ -289,7 +289,7 @@ class WorkQueueMachine(RuleBasedStateMachine):
             self.settle(0, Came(Ending.ERROR, Choice.RETRY_NOW))
         self.compare_places()
         assert self.queue.backlog.occupied == 0
-        assert not self.queue.memories
+        assert not self.queue.records
 
     # What always holds
 
@@ -314,7 +314,11 @@ class WorkQueueMachine(RuleBasedStateMachine):
         queue = self.queue
         runs = queue.backlog.runs()
         assert {id(run) for run in runs} == {id(run) for run, _ in self.pairs}
-        places = [*queue.backlog.ready_envelopes(), *queue.backlog.agenda, *(run.envelope for run in runs)]
+        places = [
+            *queue.backlog.ready_envelopes(),
+            *queue.backlog.delay_queue,
+            *(run.envelope for run in runs),
+        ]
         names = [name_of(envelope) for envelope in places]
         assert len(names) == len(set(names))
         assert set(names) == queue.backlog.places.keys()
@@ -322,10 +326,10 @@ class WorkQueueMachine(RuleBasedStateMachine):
     @invariant()
     def nothing_is_remembered_of_strangers(self) -> None:
         queue, model = self.queue, self.model
-        assert queue.memories.keys() <= queue.backlog.places.keys()
+        assert queue.records.keys() <= queue.backlog.places.keys()
         for envelope in self.envelopes:
             if name_of(envelope) in queue.backlog.places:
-                assert queue.beat(envelope) == model.beats[name_of(envelope)]
+                assert queue.records.beat(name_of(envelope)) == model.beats[name_of(envelope)]
 
 
 class ThrottledMachine(WorkQueueMachine):

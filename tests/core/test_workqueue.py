@@ -210,7 +210,7 @@ def test_an_envelope_that_was_given_up_can_be_collected(bench: Bench, ending: st
         bench.queue.terminate()
     else:
         assert bench.queue.take(bench.now, bench.take()) is None
-    bench.queue.leavers.clear()
+    bench.queue.removed.clear()
     del load, envelope
     gc.collect()
     assert watch() is None
@@ -222,7 +222,7 @@ def test_a_cancelled_one_can_be_collected_when_the_line_has_passed_it(bench: Ben
     envelope = env(payload=load)
     bench.send(envelope, env("b"))
     bench.queue.cancel(envelope)
-    bench.queue.leavers.clear()
+    bench.queue.removed.clear()
     del load, envelope
     assert bench.drain() == ["b"]
     gc.collect()
@@ -302,7 +302,7 @@ def test_cancelling_many_in_a_long_line_keeps_the_rest_in_order(bench: Bench) ->
         if number % 10:
             bench.queue.cancel(envelope)
     assert bench.places == (100, 0, 0, 100)
-    assert len(bench.queue.backlog.line) <= 2 * 100 + 64, "what was cancelled does not fill the line"
+    assert len(bench.queue.backlog.ready_queue) <= 2 * 100 + 64, "what was cancelled does not fill the line"
     assert bench.drain() == list(range(0, 1000, 10))
 
 
@@ -425,5 +425,5 @@ def test_the_deadline_counts_from_the_moment_it_is_taken(bench: Bench) -> None:
 def test_a_run_begins_as_a_first_attempt_that_nobody_has_cancelled(bench: Bench) -> None:
     bench.send(env("a"))
     run = bench.take()
-    assert (run.attempt, run.done, run.again, run.is_given_up) == (1, False, None, False)
+    assert (run.attempt, run.done, run.again, run.is_last) == (1, False, None, False)
     assert bench.queue.backlog.runs() == [run]

@@ -164,7 +164,7 @@ def test_nothing_is_remembered_of_what_has_left(bench: Bench, leaves: str) -> No
         else:
             bench.settle(run, DONE if leaves == "done" else DROP)
     assert bench.queue.backlog.occupied == 0
-    assert not bench.queue.memories
+    assert not bench.queue.records
 
 
 def test_adds_counts_each_time_an_envelope_becomes_ready(bench: Bench) -> None:
@@ -200,7 +200,7 @@ def test_the_first_run_of_a_schedule_is_when_the_schedule_says(bench: Bench) -> 
     bench.queue.add([Entry(a, bench.now + 7, None, 12.5)], bench.now)
     assert bench.places == (0, 0, 1, 1)
     assert bench.queue.next_due == bench.now + 7
-    assert bench.queue.beat(a) == 12.5
+    assert bench.queue.records.beat(a) == 12.5
 
 
 def test_a_waiting_schedule_that_is_sent_again_runs_now_and_keeps_its_beat(bench: Bench) -> None:
@@ -208,23 +208,23 @@ def test_a_waiting_schedule_that_is_sent_again_runs_now_and_keeps_its_beat(bench
     bench.queue.add([Entry(a, bench.now + 7, None, 12.5)], bench.now)
     bench.queue.add([Entry(a, bench.now + 7, None, 99.0)], bench.now)
     run = bench.take()
-    assert bench.queue.beat(a) == 12.5
+    assert bench.queue.records.beat(a) == 12.5
     bench.settle(run, TICK, 7, beat=13.5)
-    assert bench.queue.beat(a) == 13.5
+    assert bench.queue.records.beat(a) == 13.5
 
 
 def test_a_retry_keeps_the_beat(bench: Bench) -> None:
     a = env("a")
     bench.queue.add([Entry(a, bench.now, None, 12.5)], bench.now)
     bench.run_one(RETRY_AFTER, 5)
-    assert bench.queue.beat(a) == 12.5
+    assert bench.queue.records.beat(a) == 12.5
 
 
 def test_the_beat_of_what_is_finished_is_forgotten(bench: Bench) -> None:
     a = env("a")
     bench.queue.add([Entry(a, bench.now, None, 12.5)], bench.now)
     bench.run_one(STOP)
-    assert bench.queue.beat(a) is None
+    assert bench.queue.records.beat(a) is None
 
 
 # Measuring

@@ -113,13 +113,13 @@ def test_it_makes_no_difference_on_which_way_a_success_is_settled(
         else:
             taken = bench.queue.take(bench.now, run)
         next_up = None if taken is None else (taken.envelope.id, taken.attempt, taken.beat)
-        memories = [(name, of.failures, of.beat) for name, of in bench.queue.memories.items()]
+        records = [(name, of.failures, of.beat) for name, of in bench.queue.records.items()]
         return (
             bench.places,
             bench.counters,
             next_up,
-            names(bench.queue.leavers),
-            memories,
+            names(bench.queue.removed),
+            records,
             bench.queue.next_due,
         )
 

@@ -32,7 +32,7 @@ def test_a_waiting_one_that_is_cancelled_never_runs(bench: Bench, delay: float) 
     assert not bench.has_work()
     bench.now += 9
     assert bench.drain() == []
-    assert bench.queue.leavers == [a]
+    assert bench.queue.removed == [a]
     assert bench.counters == {"added": 1, "dropped": 1}
 
 
@@ -99,7 +99,7 @@ def test_a_stopped_type_is_refused_and_what_waits_of_it_is_dropped(bench: Bench)
     bench.run_one(STOP_TYPE)
     assert bench.queue.blacklist == {"mail"}
     assert bench.places == (1, 0, 0, 1)
-    assert bench.queue.leavers == [ready, delayed]
+    assert bench.queue.removed == [ready, delayed]
     assert bench.counters == {"added": 4, "dropped": 2}
     with pytest.raises(EnvelopeBlacklistedError) as caught:
         bench.send(env("new", type="mail"))

@@ -244,5 +244,5 @@ def test_stopped_by_its_type_what_was_sent_again_is_dropped(bench: Bench) -> Non
     bench.send(a)
     bench.settle(run, STOP_TYPE)
     assert bench.places == (0, 0, 0, 0)
-    assert bench.queue.leavers == [a]
+    assert bench.queue.removed == [a]
     assert bench.counters == {"added": 2, "dropped": 1}

@@ -47,7 +47,7 @@ def test_a_stop_runs_keeps_or_drops_exactly_what_its_mode_says(
     bench.settle(run)
     assert bench.places == left
     assert bench.queue.dropped == dropped
-    assert len(bench.queue.leavers) == dropped
+    assert len(bench.queue.removed) == dropped
     bench.end()
     bench.now += 5
     assert bench.drain() == []
@@ -108,7 +108,7 @@ def test_what_is_decided_while_stopping_is_dropped_if_nothing_is_to_be_kept(
     bench.settle(run, verdict, after)
     assert bench.places == (0, 0, 0, 0)
     assert bench.queue.dropped == 1
-    assert bench.queue.leavers == [a]
+    assert bench.queue.removed == [a]
 
 
 def test_a_retry_decided_while_stopping_is_kept_though_it_was_sent_again_with_a_delay(bench: Bench) -> None:

@@ -1,7 +1,7 @@
 """Backlog: the envelopes that wait in a queue, and where each one is. It knows neither states nor counters.
 
 `places` has one entry for each envelope in the queue and says where it is: a number, ready since then;
-a Due, delayed until then; a Run, running. `line` orders the ready ones, `agenda` the delayed ones.
+a Due, delayed until then; a Run, running. `ready_queue` orders the ready ones, `delay_queue` the delayed ones.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from ..envelope import identity_of
-from .agenda import Agenda, Due
+from .delay_queue import DelayQueue, Due
 from .gates import Gate, Gates
-from .line import Line
+from .ready_queue import ReadyQueue
 from .run import Run
 
 if TYPE_CHECKING:
@@ -27,23 +27,37 @@ _FEW = 64
 class Backlog:
     """Ready and delayed envelopes; the work queue reads its collections directly where that is faster."""
 
-    __slots__ = ("_tick", "agenda", "gates", "gone", "line", "ordinary", "places", "promotes_at", "readied")
+    __slots__ = (
+        "_tick",
+        "delay_queue",
+        "gates",
+        "ordinary",
+        "places",
+        "promotes_at",
+        "readied",
+        "ready_queue",
+        "tombstones",
+    )
 
     def __init__(self, *, tick: float, limits: dict[str, Any]) -> None:
         self.places: dict[Hashable, float | Due | Run] = {}
-        self.line = Line()
-        self.ordinary = self.line.ordinary
-        self.gone: set[Hashable] = set()  # cancelled while ready, still in the line; none has a ready place
-        self.agenda = Agenda()
-        self.gates = Gates(self.line, self.places, self.gone, **limits) if any(limits.values()) else None
-        self.readied = 0  # how often one became ready, apart from the shortest way
+        self.ready_queue = ReadyQueue()
+        self.ordinary = self.ready_queue.ordinary
+        self.tombstones: set[Hashable] = (
+            set()
+        )  # cancelled while ready, still in the line; none has a ready place
+        self.delay_queue = DelayQueue()
+        self.gates = (
+            Gates(self.ready_queue, self.places, self.tombstones, **limits) if any(limits.values()) else None
+        )
+        self.readied = 0  # how often one became ready, apart from the fast path
         self._tick = tick
         self.promotes_at = -inf  # Why: those of a tick together cost half as much as one by one
 
     def __iter__(self) -> Iterator[Envelope[Any]]:
         """All, the ready ones first."""
         yield from self.ready_envelopes()
-        yield from self.agenda
+        yield from self.delay_queue
 
     @property
     def occupied(self) -> int:
@@ -51,26 +65,26 @@ class Backlog:
 
     @property
     def ready(self) -> int:
-        aside = 0 if self.gates is None else len(self.gates)
-        return len(self.line) + aside - len(self.gone)
+        held = 0 if self.gates is None else len(self.gates)
+        return len(self.ready_queue) + held - len(self.tombstones)
 
     @property
     def delayed(self) -> int:
-        return len(self.agenda)
+        return len(self.delay_queue)
 
     @property
     def running(self) -> int:
-        return len(self.places) - self.ready - len(self.agenda)
+        return len(self.places) - self.ready - len(self.delay_queue)
 
     @property
     def throttled(self) -> int:
-        """How often an envelope had to wait aside for a gate."""
+        """How often an envelope was held back by a gate."""
         return 0 if self.gates is None else self.gates.throttled
 
     @property
     def is_quiet(self) -> bool:
         """Is nothing ready or running?"""
-        return len(self.places) == len(self.agenda)
+        return len(self.places) == len(self.delay_queue)
 
     def runs(self) -> list[Run]:
         """What runs right now."""
@@ -78,10 +92,10 @@ class Backlog:
 
     def ready_envelopes(self) -> list[Envelope[Any]]:
         """All that are ready, in order of their turn as far as no gate is in the way."""
-        line = list(self.line)
+        line = list(self.ready_queue)
         if self.gates is not None:
             line = sorted([*self.gates, *line], key=lambda envelope: -envelope._priority)
-        return [envelope for envelope in line if identity_of(envelope) not in self.gone]
+        return [envelope for envelope in line if identity_of(envelope) not in self.tombstones]
 
     def gates_of(self, envelope: Envelope[Any]) -> list[Gate]:
         """The gates it has to pass."""
@@ -92,17 +106,17 @@ class Backlog:
         if due is not None and due > now:
             self.delay(identity, envelope, due)
             return
-        if identity in self.gone:
+        if identity in self.tombstones:
             self._sweep()
         self.places[identity] = now
-        self.line.append(envelope)
+        self.ready_queue.append(envelope)
         self.readied += 1
 
     def delay(self, identity: Hashable, envelope: Envelope[Any], due: float) -> None:
         """Delayed until then, also if that is now."""
         at = Due(due)
         self.places[identity] = at
-        self.agenda.add(identity, envelope, at)
+        self.delay_queue.add(identity, envelope, at)
 
     def add_again(
         self,
@@ -128,10 +142,10 @@ class Backlog:
 
     def promote(self, now: float) -> None:
         """Make ready what has come due."""
-        due = self.agenda.pop_due(now)
-        if self.gone:
+        due = self.delay_queue.pop_due(now)
+        if self.tombstones:
             self._sweep()
-        places, line, ordinary = self.places, self.line, self.ordinary
+        places, line, ordinary = self.places, self.ready_queue, self.ordinary
         for envelope in due:
             places[envelope if envelope._key is None else envelope._key] = now
             if envelope._priority:
@@ -145,23 +159,23 @@ class Backlog:
         """Have a delayed envelope wait until another instant."""
         place = self.places[identity]
         if isinstance(place, Due):
-            self.agenda.remove(identity, place)
+            self.delay_queue.remove(identity, place)
             self.delay(identity, envelope, due)
 
     def cool(self, type: str, until: float) -> None:
         """Start none of this type until then."""
         if self.gates is None:
-            self.gates = Gates(self.line, self.places, self.gone)
+            self.gates = Gates(self.ready_queue, self.places, self.tombstones)
         self.gates.cool(type, until)
 
     def remove(self, identity: Hashable) -> None:
         """Take out one that waits."""
         place = self.places.pop(identity)
         if isinstance(place, Due):
-            self.agenda.remove(identity, place)
+            self.delay_queue.remove(identity, place)
             return
-        self.gone.add(identity)
-        if len(self.gone) > _FEW and len(self.gone) * 2 > len(self.line):
+        self.tombstones.add(identity)
+        if len(self.tombstones) > _FEW and len(self.tombstones) * 2 > len(self.ready_queue):
             self._sweep()
 
     def clear(self) -> None:
@@ -169,16 +183,16 @@ class Backlog:
         running = {identity_of(run.envelope): run for run in self.runs()}
         self.places.clear()
         self.places.update(running)
-        self.gone.clear()
+        self.tombstones.clear()
         self._keep(lambda _: False)
-        self.agenda = Agenda()
+        self.delay_queue = DelayQueue()
 
     def _sweep(self) -> None:
-        """Take those who are gone out of the line."""
-        self._keep(lambda envelope: identity_of(envelope) not in self.gone)
-        self.gone.clear()
+        """Take the removed ones out of the ready queue."""
+        self._keep(lambda envelope: identity_of(envelope) not in self.tombstones)
+        self.tombstones.clear()
 
     def _keep(self, wanted: Callable[[Envelope[Any]], bool]) -> None:
-        self.line.keep(wanted)
+        self.ready_queue.keep(wanted)
         if self.gates is not None:
             self.gates.keep(wanted)

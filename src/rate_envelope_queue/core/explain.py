@@ -6,7 +6,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..envelope import identity_of
-from .agenda import Due
+from .delay_queue import Due
 from .lifecycle import QueueState
 from .run import Run
 

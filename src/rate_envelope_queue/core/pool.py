@@ -1,4 +1,4 @@
-"""Pool: which workers there are, which of them sleep, and whom to wake. The driver says how.
+"""Pool: which workers there are, which of them sleep, and which to wake. The driver says how.
 
 A worker is woken only when there is something to run and no other has been woken that has not looked yet; one
 that finds more than it takes wakes the next. So a burst wakes one worker at a time, and costs few switches.
@@ -22,11 +22,11 @@ INSURANCE = 10.0
 class Worker(ABC):
     """One worker: what it runs, and whether it may take more."""
 
-    __slots__ = ("is_dismissed", "is_stuck", "run")
+    __slots__ = ("is_retired", "is_stuck", "run")
 
     def __init__(self) -> None:
         self.run: Run | None = None
-        self.is_dismissed = False  # it takes nothing more
+        self.is_retired = False  # it takes nothing more
         self.is_stuck = False  # it was replaced while it ran
 
     @abstractmethod
@@ -59,24 +59,24 @@ class Pool(Generic[W]):
             self.is_waking = True
             self.idle.pop().ring()
 
-    def rest(self, worker: W) -> bool:
-        """A worker has nothing to take: it lies down (True), or it ends because the queue does."""
+    def park(self, worker: W) -> bool:
+        """A worker has nothing to take: it goes idle (True), or it ends because the queue does."""
         if worker.is_stuck and self._queue.has_work and self.stuck == len(self.workers):
-            # The others went home: nobody else is left to run it.
-            worker.is_stuck = worker.is_dismissed = False
-        if worker.is_dismissed or self._is_over():
+            # The others have ended: no other worker is left to run it.
+            worker.is_stuck = worker.is_retired = False
+        if worker.is_retired or self._is_over():
             self.workers.remove(worker)
-            self.dismiss()
+            self.retire_idle()
             return False
         self.idle.append(worker)
         return True
 
-    def dismiss(self) -> None:
-        """Send home who sleeps, once there is no more to do; the last one ends the stop."""
+    def retire_idle(self) -> None:
+        """Retire idle workers, once there is no more to do; the last one ends the stop."""
         if self._is_over():
             for worker in self.idle:
                 self.workers.remove(worker)
-                worker.is_dismissed = True
+                worker.is_retired = True
                 worker.ring()
             self.idle.clear()
         if not self.workers:  # Why whatever there is to do: the last one may have been lost

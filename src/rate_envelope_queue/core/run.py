@@ -48,7 +48,7 @@ class Run(Context):
         "beat",
         "began_at",
         "envelope",
-        "is_given_up",
+        "is_last",
         "outcome",
         "raised",
         "report",
@@ -61,12 +61,12 @@ class Run(Context):
     """What its schedule remembered when it was taken."""
     again: Again | None
     """Sent again meanwhile: what runs next, and not before when."""
-    is_given_up: bool
+    is_last: bool
     """Cancelled for good: finished after this run, whatever comes of it."""
     report: Context | None
     """The context of its success or failure hook, while that is called."""
     worker: Interrupter | None
-    """Who can interrupt it; None where nobody can."""
+    """What can interrupt it; None where nothing can."""
 
     answer: Any
     raised: BaseException | None

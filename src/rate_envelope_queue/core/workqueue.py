@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 from ..envelope import PLAIN, Envelope, identity_of
 from ..errors import CapacityExceededError, EnvelopeBlacklistedError
 from ..metrics import BATCH
-from .agenda import Due
 from .backlog import Backlog
+from .counters import Counters
+from .delay_queue import Due
 from .entry import Entry
 from .lifecycle import REFUSES, TRANSITIONS, Event, QueueState
-from .memory import Memories
+from .records import Records
 from .run import Run
-from .tally import Tally
 from .verdict import VERDICTS, Ending, Mode, Verdict
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..schedule import Beat
 
 
-class WorkQueue(Tally):
+class WorkQueue(Counters):
     """Ready, running and delayed envelopes of one queue. Not thread-safe: the driver holds its lock."""
 
     __slots__ = (
@@ -41,9 +41,9 @@ class WorkQueue(Tally):
         "follows_wall",
         "is_dispatching",
         "is_paused",
-        "is_stingy",
-        "leavers",
-        "memories",
+        "may_refuse",
+        "records",
+        "removed",
         "state",
     )
 
@@ -55,16 +55,16 @@ class WorkQueue(Tally):
         self._room = capacity or inf
         self._clock = clock  # handed on to the contexts, never asked
         self.backlog = Backlog(tick=tick, limits=limits)
-        self.memories = Memories()
+        self.records = Records()
         self.blacklist: set[str] = set()
         self.state = QueueState.INIT
         self.is_paused = False
         self._drains = True  # does this stop run what is ready?
         self._keeps = True  # does what waits survive this stop?
         self.is_dispatching = False
-        self.is_stingy = False  # may a send be refused for the state or the blacklist?
+        self.may_refuse = False  # may a send be refused for the state or the blacklist?
         self.follows_wall = False  # has there been an envelope that waits for a time of day?
-        self.leavers: list[Envelope[Any]] = []
+        self.removed: list[Envelope[Any]] = []
         """What was dropped, until the driver has let it go."""
 
     # -- what it counts, and what comes next
@@ -77,7 +77,7 @@ class WorkQueue(Tally):
     @property
     def next_due(self) -> float:
         """When the next envelope may start that may not now; infinity if none will by itself."""
-        delayed_until = self.backlog.agenda.next_at if self.state is QueueState.RUNNING else inf
+        delayed_until = self.backlog.delay_queue.next_at if self.state is QueueState.RUNNING else inf
         if self.backlog.gates is None or not self.is_dispatching:
             return delayed_until
         return min(delayed_until, self.backlog.gates.next_at)
@@ -87,7 +87,7 @@ class WorkQueue(Tally):
         next_due = float(self.next_due)
         if next_due > now:
             return next_due
-        return float(self.backlog.agenda.next_at) if self.state is QueueState.RUNNING else inf
+        return float(self.backlog.delay_queue.next_at) if self.state is QueueState.RUNNING else inf
 
     # -- lifecycle
 
@@ -121,7 +121,7 @@ class WorkQueue(Tally):
                 unrun.append(run.again[0])
                 run.again = None
         self.backlog.clear()
-        self.memories.clear()
+        self.records.clear()
         return unrun
 
     def pause(self) -> None:
@@ -149,12 +149,12 @@ class WorkQueue(Tally):
         self.is_dispatching = not self.is_paused and (
             self.state is QueueState.RUNNING or (self.state is QueueState.STOPPING and self._drains)
         )
-        self.is_stingy = self.state in REFUSES or bool(self.blacklist)
+        self.may_refuse = self.state in REFUSES or bool(self.blacklist)
 
     def _drop_leftovers(self) -> None:
         """Drop what waits and what this stop will not run, if it is not to be kept."""
         if not self._keeps and self.state is QueueState.STOPPING:
-            self._drop(list(self.backlog.agenda if self.is_dispatching else self.backlog))
+            self._drop(list(self.backlog.delay_queue if self.is_dispatching else self.backlog))
 
     # -- sending
 
@@ -181,15 +181,15 @@ class WorkQueue(Tally):
             self._admit(entry, now)
 
     def add_one(self, envelope: Envelope[Any], now: float) -> None:
-        """`add` of one ordinary envelope that is ready at once: the common case, by the shortest way."""
+        """`add` of one ordinary envelope that is ready at once: the common case, by a fast path."""
         backlog = self.backlog
         places = backlog.places
         if (
             envelope in places
-            or self.is_stingy
+            or self.may_refuse
             or len(places) >= self._room
-            or backlog.gone
-            or now >= backlog.agenda.next_at
+            or backlog.tombstones
+            or now >= backlog.delay_queue.next_at
         ):
             self.add((Entry(envelope),), now)
         else:
@@ -198,10 +198,15 @@ class WorkQueue(Tally):
             self.added += 1
 
     def delay_one(self, envelope: Envelope[Any], now: float, due: float) -> None:
-        """`add` of one ordinary envelope that is delayed, by the shortest way."""
+        """`add` of one ordinary envelope that is delayed, by a fast path."""
         backlog = self.backlog
         places = backlog.places
-        if envelope in places or self.is_stingy or len(places) >= self._room or now >= backlog.agenda.next_at:
+        if (
+            envelope in places
+            or self.may_refuse
+            or len(places) >= self._room
+            or now >= backlog.delay_queue.next_at
+        ):
             self.add((Entry(envelope, due, due),), now)
         else:
             backlog.delay(envelope, envelope, due)
@@ -219,7 +224,7 @@ class WorkQueue(Tally):
             self._slowly_added += 1
         if place is None:
             if beat is not None:
-                self.memories.keep_beat(identity, beat, failed=None)
+                self.records.keep_beat(identity, beat, failed=None)
             self.backlog.add(identity, envelope, now, first_due)
         elif isinstance(place, Run):
             earlier = now if due is None else due
@@ -227,20 +232,20 @@ class WorkQueue(Tally):
                 earlier = min(earlier, place.again[1])
             place.again = (envelope, earlier)
         elif isinstance(place, Due) and (due is None or due < place):
-            first = self.backlog.agenda.remove(identity, place)
+            first = self.backlog.delay_queue.remove(identity, place)
             self.backlog.add(identity, first, now, due)
 
     # -- taking and settling
 
     def promote(self, now: float) -> None:
         """Make ready what has come due. A queue that does not run keeps it waiting for the next start."""
-        if now >= self.backlog.agenda.next_at and self.state is QueueState.RUNNING:
+        if now >= self.backlog.delay_queue.next_at and self.state is QueueState.RUNNING:
             self.backlog.promote(now)
 
     def take(self, now: float, finished: Run | None = None) -> Run | None:
         """The next envelope to run, or None.
 
-        `finished` is a run that has simply succeeded: it is settled on the way, by the shortest one.
+        `finished` is a run that has simply succeeded: it is settled on the way, by a fast path.
         """
         backlog = self.backlog
         places, gates = backlog.places, backlog.gates
@@ -255,7 +260,7 @@ class WorkQueue(Tally):
                 finished.again is not None
                 or finished.attempt > 1
                 or kept is not beat
-                or (due is not None and (self.is_stingy or finished.is_given_up))
+                or (due is not None and (self.may_refuse or finished.is_last))
             ):
                 self.settle(finished, _DONE if due is None else _TICKED, due, kept, now)
             else:  # Why not `settle`: nothing changes but the place, and this takes a third of the time.
@@ -264,17 +269,17 @@ class WorkQueue(Tally):
                     del places[identity]
                 else:
                     places[identity] = at = Due(due)
-                    backlog.agenda.add(identity, envelope, at)
+                    backlog.delay_queue.add(identity, envelope, at)
                 self.done += 1
                 if gates is not None:
                     gates.leave(envelope._type)
                 if self._work_batch is not None:
                     self._work_batch.append(now - finished.began_at)
-        if now >= backlog.promotes_at and now >= backlog.agenda.next_at:
+        if now >= backlog.promotes_at and now >= backlog.delay_queue.next_at:
             self.promote(now)
         if not self.is_dispatching:
             return None
-        line = backlog.line if backlog.line.priorities else backlog.ordinary
+        line = backlog.ready_queue if backlog.ready_queue.priorities else backlog.ordinary
         while line or gates is not None:
             if gates is None:
                 envelope = line.popleft()
@@ -283,8 +288,8 @@ class WorkQueue(Tally):
             else:
                 return None
             identity = envelope if envelope._key is None else envelope._key
-            if backlog.gone and identity in backlog.gone:
-                backlog.gone.remove(identity)
+            if backlog.tombstones and identity in backlog.tombstones:
+                backlog.tombstones.remove(identity)
                 continue
             if (waits := self._wait_batch) is not None:
                 waits.append(now - places[identity])  # type: ignore[operator]
@@ -294,10 +299,10 @@ class WorkQueue(Tally):
             run.envelope = envelope
             run.began_at = now
             run.again = run.beat = run.report = run.worker = run._cancelled = None
-            run.is_given_up = False
+            run.is_last = False
             run._clock = self._clock
             run.attempt = 1
-            if self.memories and (memory := self.memories.get(identity)) is not None:
+            if self.records and (memory := self.records.get(identity)) is not None:
                 run.beat = memory.beat
                 run.attempt += memory.failures
             handling = envelope._handling
@@ -331,20 +336,20 @@ class WorkQueue(Tally):
             self.backlog.cool(envelope._type, due)
         if verdict.bans and envelope._type:
             self._ban(envelope._type)
-        is_over = envelope._type in self.blacklist or run.is_given_up or self.state is QueueState.TERMINATED
+        is_over = envelope._type in self.blacklist or run.is_last or self.state is QueueState.TERMINATED
         if due is not None and is_over:
             self.dropped += self.state is not QueueState.TERMINATED
-            self.leavers.append(envelope)
+            self.removed.append(envelope)
             due = None
         if again is not None and again[0]._type in self.blacklist:
             self.dropped += 1
-            self.leavers.append(again[0])
+            self.removed.append(again[0])
             again = None
         if due is None:
-            self.memories.forget(identity)
+            self.records.forget(identity)
         else:
             self.retried += verdict.retried
-            self.memories.keep_beat(identity, beat, failed=None if verdict.cools else bool(verdict.failed))
+            self.records.keep_beat(identity, beat, failed=None if verdict.cools else bool(verdict.failed))
         self.promote(now)
         if again is None and due is None:
             del self.backlog.places[identity]
@@ -353,10 +358,6 @@ class WorkQueue(Tally):
             is_stopping = self.state is QueueState.STOPPING
             self.backlog.add_again(identity, envelope, again, now, due, stays_delayed=is_stopping)
         self._drop_leftovers()
-
-    def beat(self, envelope: Envelope[Any]) -> Beat:
-        """What the envelope's schedule remembers."""
-        return self.memories.beat(identity_of(envelope))
 
     # -- taking out
 
@@ -367,7 +368,7 @@ class WorkQueue(Tally):
         if place is None:
             return False, None
         if isinstance(place, Run):
-            place.is_given_up = True
+            place.is_last = True
             place.again = None
             return True, place
         self._drop((envelope,))
@@ -389,9 +390,9 @@ class WorkQueue(Tally):
         for envelope in envelopes:
             identity = identity_of(envelope)
             self.backlog.remove(identity)
-            self.memories.forget(identity)
+            self.records.forget(identity)
             self.dropped += 1
-            self.leavers.append(envelope)
+            self.removed.append(envelope)
 
 
 _DONE = VERDICTS[Ending.SUCCESS, Mode.ONCE, None]

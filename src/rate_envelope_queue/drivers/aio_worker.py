@@ -29,8 +29,8 @@ class Owner(Protocol):
     def _in_loop(self, callback: Callable[[], None]) -> None:
         """Have the queue's loop call back."""
 
-    def _lose(self, worker: TaskWorker) -> None:
-        """Somebody cancelled the worker's task."""
+    def _on_task_cancelled(self, worker: TaskWorker) -> None:
+        """Others cancelled the worker's task."""
 
 
 working: ContextVar[TaskWorker] = ContextVar("working")
@@ -84,24 +84,24 @@ class TaskWorker(Worker):
             self.recover()
 
     def explain(self, error: BaseException, context: Context) -> BaseException:
-        """What a cancellation means: the context is done, somebody cancelled this task, or user code raised it."""
+        """What a cancellation means: the context is done, others cancelled this task, or user code raised it."""
         is_ours = self.recover()
         if not isinstance(error, asyncio.CancelledError):
             return error
         if is_ours:
             return context.error or Cancelled("the run was cancelled")
         if self.task.cancelling():
-            self.queue._lose(self)
+            self.queue._on_task_cancelled(self)
             return Cancelled("the task of the worker was cancelled")
         return Cancelled("the run raised CancelledError").with_traceback(error.__traceback__)
 
     def recover(self) -> bool:
-        """Take our own cancellation back; was there one? If somebody else cancelled the task too, that stands."""
+        """Take our own cancellation back; was there one? If others cancelled the task too, that stands."""
         if not self.is_interrupted:
             return False
         self.is_interrupted = False
         if self.task.uncancel():
-            self.queue._lose(self)
+            self.queue._on_task_cancelled(self)
         return True
 
 

@@ -1,4 +1,4 @@
-"""How threads avoid a lock convoy: who finds the lock held lets its holder run, rather than queue up behind it.
+"""How threads avoid a lock convoy: a thread that finds the lock held lets its holder run, and does not queue up.
 
 A thread that is handed the lock while it waits for the interpreter makes all others block on it, and such a convoy
 never dissolves.
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _SPINS = 1000
 
 
-def step_aside(lock: threading.Lock) -> None:
+def yield_lock(lock: threading.Lock) -> None:
     """Let others run until the lock is free, or for a while."""
     for _ in range(_SPINS):
         sleep(0)

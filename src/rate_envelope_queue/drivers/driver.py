@@ -164,18 +164,18 @@ class Driver(ABC, Generic[W]):
         check_envelope(envelope)
         with self._lock:
             found, run = self._core.cancel(envelope)
-            self._dismiss()
+            self._retire_idle()
         if run is not None:
             run.cancel("the envelope was cancelled")
-        self._let_go()
+        self._release_removed()
         return found
 
     def pause(self) -> None:
         """Start no more envelopes; what runs goes on, and sending too."""
         with self._lock:
             self._core.pause()
-            self._dismiss()
-        self._let_go()
+            self._retire_idle()
+        self._release_removed()
 
     def resume(self) -> None:
         """Go on after a pause."""
@@ -198,15 +198,15 @@ class Driver(ABC, Generic[W]):
         """Make what the driver itself needs: `_lock`, and what its workers and alarms are."""
 
     @abstractmethod
-    def _hire(self) -> None:
+    def _start_workers(self) -> None:
         """* Start the workers."""
 
     @abstractmethod
     def _set_alarm(self) -> None:
-        """* See to it that somebody looks when the next envelope comes due."""
+        """* Have the queue polled when the next envelope comes due."""
 
     @abstractmethod
-    def _closed(self) -> None:
+    def _on_stopped(self) -> None:
         """* The last worker has ended."""
 
     def _wake(self) -> None:
@@ -215,20 +215,20 @@ class Driver(ABC, Generic[W]):
             self._pool.wake(self._now())
             self._set_alarm()
 
-    def _rest(self, worker: W) -> bool:
-        """* A worker has nothing to take: it lies down (True) or ends."""
-        stays = self._pool.rest(worker)
+    def _park(self, worker: W) -> bool:
+        """* A worker has nothing to take: it goes idle (True) or ends."""
+        stays = self._pool.park(worker)
         if stays:
             self._set_alarm()
         elif not self._pool.workers:
-            self._closed()
+            self._on_stopped()
         return stays
 
-    def _dismiss(self) -> None:
-        """* After there may be no more to do: send home who sleeps, if the queue stops."""
-        self._pool.dismiss()
+    def _retire_idle(self) -> None:
+        """* Retire idle workers, if the queue stops and has nothing left to do."""
+        self._pool.retire_idle()
         if not self._pool.workers:
-            self._closed()
+            self._on_stopped()
 
     # Sending
 
@@ -269,12 +269,12 @@ class Driver(ABC, Generic[W]):
         else:
             self._core.settle(run, *judged, now)
 
-    def _let_go(self) -> None:
-        """Cancel the futures of what was dropped, and tell who waits for room or quiet."""
+    def _release_removed(self) -> None:
+        """Cancel the futures of what was dropped, and wake what waits for room or quiet."""
         with self._lock:
-            leavers, self._core.leavers = self._core.leavers, []
-            rings = self._waiters.concerned()
-        for envelope in leavers:
+            removed, self._core.removed = self._core.removed, []
+            rings = self._waiters.to_wake()
+        for envelope in removed:
             abandon(envelope)
             self._judge.forget(envelope)
         ring_all(rings)
@@ -289,7 +289,7 @@ class Driver(ABC, Generic[W]):
         if self._core.apply(Event.START):
             if not was_running:
                 self._starts += 1
-                self._hire_all()
+                self._start_pool()
             return True
         if self.state is QueueState.TERMINATED:
             raise QueueTerminatedError(f"queue {self._name!r} was terminated and never starts again")
@@ -299,14 +299,14 @@ class Driver(ABC, Generic[W]):
             )
         return False
 
-    def _hire_all(self) -> None:
+    def _start_pool(self) -> None:
         """* Start the workers, or none: what cannot start one (no more threads) leaves the queue stopping."""
         self._pool.is_waking = False
         try:
-            self._hire()
+            self._start_workers()
         except BaseException:
             self._core.stop(Event.STOP, drains=False, keeps=True, now=self._now())
-            self._dismiss()
+            self._retire_idle()
             raise
         self._wake()
 
@@ -317,20 +317,20 @@ class Driver(ABC, Generic[W]):
             self._core.stop(event, drains=drains, keeps=keeps, now=self._now())
             self._wake()  # for what has just come due
             runs = self._core.backlog.runs() if event is Event.PARENT_CANCELLED else []
-            self._dismiss()
-            rings = self._waiters.everybody()
+            self._retire_idle()
+            rings = self._waiters.all()
         ring_all(rings)
         for run in runs:
             run.cancel("the parent context was cancelled")
-        self._let_go()
+        self._release_removed()
         return starts
 
     def _begin_terminate(self) -> list[Envelope[Any]]:
         with self._lock:
             unrun = self._core.terminate()
             runs = self._core.backlog.runs()
-            self._dismiss()
-            rings = self._waiters.everybody()
+            self._retire_idle()
+            rings = self._waiters.all()
         self._parent.leave()
         for run in runs:
             run.cancel("the queue was terminated")
@@ -359,7 +359,7 @@ class Driver(ABC, Generic[W]):
             return self._core.next_change(self._now())
 
     @abstractmethod
-    def _look(self) -> None:
+    def _poll(self) -> None:
         """See to what has come due, as at an alarm."""
 
     def _unfinished(self) -> set[object]:

@@ -46,15 +46,15 @@ class Work:
         self.args = args
         self.kwargs = kwargs
         self.future = future
-        self.has_begun = False  # was the future told that it runs, or those who wait for it that it will not?
+        self.has_begun = False  # was the future told that it runs or was cancelled?
 
 
 class LightFuture(Future[T]):
-    """A Future that makes its condition only when somebody waits: that is most of what a future costs.
+    """A Future that makes its condition only when something waits: that is most of what a future costs.
 
     Why with private parts of CPython's: `wait` and `as_completed` use them of any future, and with a plain Future a
     `submit` takes half as long again.
-    Invariant: while there is no condition, nobody waits and nobody has a callback. `_GUARD` is held to make it,
+    Invariant: while there is no condition, nothing waits and there is no callback. `_GUARD` is held to make it,
     and to change the state without it.
     """
 
@@ -123,12 +123,12 @@ def abandon(envelope: Envelope[Any]) -> None:
     future = work.future
     try:
         if not future.done() and not future.cancel():
-            future.set_exception(Cancelled("the call was given up"))  # it runs, or waits to run again
+            future.set_exception(Cancelled("the call was cancelled"))  # it runs, or waits to run again
     except RuntimeError:
-        pass  # it is done, but its loop is closed: there is nobody left to tell
+        pass  # it is done, but its loop is closed: there is nothing left to tell
     if isinstance(future, Future) and future.cancelled() and not work.has_begun:
         work.has_begun = True
-        future.set_running_or_notify_cancel()  # tells who waits for it
+        future.set_running_or_notify_cancel()  # wakes what waits for it
 
 
 def _tell_future(ctx: Context, envelope: Envelope[Any], error: BaseException) -> Decision:

@@ -40,8 +40,8 @@ def log_outcome(queue: str, run: Run, outcome: Outcome, verdict: Verdict) -> Non
         return
     if outcome.ending is Ending.ERROR:
         seconds = 0.0 if outcome.decision is None else outcome.decision.seconds
-        follows = "it was cancelled" if run.is_given_up else _FOLLOWS[verdict.next].format(seconds=seconds)
-        is_wanted = outcome.decision is not None or (run.is_given_up and isinstance(error, Cancelled))
+        follows = "it was cancelled" if run.is_last else _FOLLOWS[verdict.next].format(seconds=seconds)
+        is_wanted = outcome.decision is not None or (run.is_last and isinstance(error, Cancelled))
         level = logging.INFO if is_wanted else logging.WARNING
         log(level, queue, f"{name} failed (attempt {run.attempt}), {follows}: {describe(error)}", error)
     elif outcome.ending is Ending.PANIC:

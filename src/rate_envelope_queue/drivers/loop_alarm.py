@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 class LoopAlarm:
     """Calls back on the loop; made at each start."""
 
-    __slots__ = ("_alarm", "_alarm_at", "_clock", "_insurance", "_look", "_loop")
+    __slots__ = ("_alarm", "_alarm_at", "_clock", "_insurance", "_loop", "_poll")
 
     def __init__(self, clock: LoopClock, loop: asyncio.AbstractEventLoop, look: Callable[[], None]) -> None:
         self._clock = clock
         self._loop = loop
-        self._look = look
+        self._poll = look
         self._alarm: Alarm | None = None
         self._alarm_at = inf
-        self._insurance = loop.call_later(INSURANCE, self._look_again)
+        self._insurance = loop.call_later(INSURANCE, self._poll_again)
 
     def set(self, when: float) -> None:
         """Look by then."""
@@ -35,7 +35,7 @@ class LoopAlarm:
                 return  # it rings soon enough, and must not be put off again and again
             self.clear()
             self._alarm_at = at
-            self._alarm = self._clock.call_at(self._loop, at, self._look)
+            self._alarm = self._clock.call_at(self._loop, at, self._poll)
 
     def clear(self) -> None:
         """Look no more, but for the insurance."""
@@ -48,6 +48,6 @@ class LoopAlarm:
         self.clear()
         self._insurance.cancel()
 
-    def _look_again(self) -> None:
-        self._insurance = self._loop.call_later(INSURANCE, self._look_again)
-        self._look()
+    def _poll_again(self) -> None:
+        self._insurance = self._loop.call_later(INSURANCE, self._poll_again)
+        self._poll()

@@ -42,10 +42,10 @@ class Requests:
         self._requests.append(request)
 
     def do_all(self) -> None:
-        """Do them; more than one thread may be about it."""
+        """Do them; more than one thread may be in here."""
         while True:
             try:
                 request = self._requests.popleft()
             except IndexError:
-                return  # Why not asked before: the timer of before a stop may be about, too
+                return  # Why not asked before: the timer of the start before may be in here, too
             request()

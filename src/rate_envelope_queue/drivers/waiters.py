@@ -1,4 +1,4 @@
-"""Waiters: who waits for a queue, for what, and whom a change concerns."""
+"""Waiters: which calls wait for a queue, for what, and which of them a change wakes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from ..core.pool import Pool
 
 Ring = Callable[[], object]
-"""Wakes somebody who waits; may be called without need."""
+"""Wakes a waiting call; may be called without need."""
 
 
 class Waiters:
-    """Four lines of rings. Methods marked * are called with the lock held; who is woken is rung without it."""
+    """Four lines of rings. Methods marked * are called with the lock held; rings are called without it."""
 
-    __slots__ = ("_backlog", "_lock", "_pool", "enders", "joiners", "senders", "there_are", "watchers")
+    __slots__ = ("_backlog", "_lock", "_pool", "has_any", "joiners", "senders", "stoppers", "watchers")
 
     def __init__(self, lock: AbstractContextManager[Any], backlog: Backlog, pool: Pool[Any]) -> None:
         self._lock = lock
@@ -28,12 +28,12 @@ class Waiters:
         """Wait for room; the first has the next turn."""
         self.joiners: deque[Ring] = deque()
         """Wait until nothing is ready or running."""
-        self.enders: deque[Ring] = deque()
+        self.stoppers: deque[Ring] = deque()
         """Wait until the workers have ended."""
         self.watchers: deque[Ring] = deque()
         """Want to know of every change."""
-        self.there_are = False
-        """Is anybody in one of these?"""
+        self.has_any = False
+        """Is any call in one of these?"""
 
     def until(
         self, attempt: Callable[[Ring], bool], line: deque[Ring], ring: Ring
@@ -53,7 +53,7 @@ class Waiters:
         finally:
             with self._lock:
                 self._remove(line, ring)
-                rings = self.concerned()
+                rings = self.to_wake()
             ring_all(rings)
 
     def watch(self, ring: Ring) -> Callable[[], None]:
@@ -67,28 +67,28 @@ class Waiters:
 
         return unwatch
 
-    def everybody(self) -> list[Ring]:
-        """* All who wait for anything."""
-        return [*self.senders, *self.joiners, *self.enders, *self.watchers]
+    def all(self) -> list[Ring]:
+        """* All."""
+        return [*self.senders, *self.joiners, *self.stoppers, *self.watchers]
 
-    def concerned(self) -> list[Ring]:
-        """* Whom a change concerns: the first who waits for room, and all whose wait is over."""
+    def to_wake(self) -> list[Ring]:
+        """* Which to wake after a change: the first that waits for room, and all whose wait is over."""
         rings = [*self.watchers]
         if self.senders:
             rings.append(self.senders[0])
         if self.joiners and self._backlog.is_quiet:
             rings += self.joiners
         if not self._pool.workers:
-            rings += self.enders
+            rings += self.stoppers
         return rings
 
     def _add(self, line: deque[Ring], ring: Ring) -> None:
         line.append(ring)
-        self.there_are = True
+        self.has_any = True
 
     def _remove(self, line: deque[Ring], ring: Ring) -> None:
         line.remove(ring)
-        self.there_are = bool(self.everybody())
+        self.has_any = bool(self.all())
 
 
 def ring_all(rings: Iterable[Ring]) -> None:

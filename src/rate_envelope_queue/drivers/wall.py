@@ -38,12 +38,12 @@ class WallWatch:
             self._move_all(now, wall)
 
     def _move_all(self, now: float, wall: datetime) -> None:
-        backlog, memories = self._queue.backlog, self._queue.memories
-        for envelope in list(backlog.agenda):
+        backlog, records = self._queue.backlog, self._queue.records
+        for envelope in list(backlog.delay_queue):
             schedule, identity = envelope.schedule, identity_of(envelope)
             if schedule is None or not schedule.follows_wall:
                 continue
-            if memories.waits_for_beat(identity, backlog.places[identity]):  # else it waits for a retry
-                due, beat = schedule.next_due(now, wall, memories.beat(identity))
+            if records.waits_for_beat(identity, backlog.places[identity]):  # else it waits for a retry
+                due, beat = schedule.next_due(now, wall, records.beat(identity))
                 backlog.move(identity, envelope, due)
-                memories.keep_beat(identity, beat, failed=None)
+                records.keep_beat(identity, beat, failed=None)

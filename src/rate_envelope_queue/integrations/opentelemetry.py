@@ -1,4 +1,4 @@
-"""tracing_stamp: a span of OpenTelemetry for each run, in the trace of whoever sent the envelope.
+"""tracing_stamp: a span of OpenTelemetry for each run, in the trace of the sender.
 
 The queue tells the stamp of each send (`on_send`), in the sender's thread or task: there it notes the current
 context, and the run takes place in it. An envelope that was sent outside any span begins a trace of its own.

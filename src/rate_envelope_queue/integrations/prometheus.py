@@ -81,7 +81,7 @@ MEASURES = (
     _Measure(_GAUGE, _OWN + "stuck", "stuck", "Workers that overran a deadline, were replaced and still run"),
     _Measure(_COUNTER, _OWN + "panics", "panics", "Runs that ended in a BaseException that is no Exception"),
     _Measure(
-        _COUNTER, _OWN + "throttled", "throttled", "Envelopes that waited aside for a rate or concurrency"
+        _COUNTER, _OWN + "throttled", "throttled", "Envelopes held back by a rate or a concurrency limit"
     ),
 )
 """Every metric family; prometheus_client appends `_total` to the names of the counters."""
@@ -187,7 +187,7 @@ def _ask_all(queues: Iterable[Driver[Any]]) -> Iterator[tuple[str, Metrics]]:
             metrics = answer.result(max(until - monotonic(), 0.0))
         except TimeoutError:
             answer.cancel()
-            log(logging.WARNING, name, f"left out of a scrape: no answer of its loop within {PATIENCE:g} s")
+            log(logging.WARNING, name, f"left out of a scrape: no answer from its loop within {PATIENCE:g} s")
         except Exception as error:
             log(logging.WARNING, name, f"left out of a scrape: {describe(error)}", error)
         else:

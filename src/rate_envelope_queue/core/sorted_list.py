@@ -1,4 +1,4 @@
-"""Track: delayed envelopes that were entered in order of time, as the ticks of one interval are.
+"""SortedList: delayed envelopes that were entered in order of time, as the ticks of one interval are.
 
 Two lists side by side, sorted because the later is entered behind the earlier; what has come due is cut off the
 front in one piece. So nothing has to be sorted or looked up. What is taken out elsewhere leaves a gap; gaps never
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
 
     from ..envelope import Envelope
-    from .agenda import Due
+    from .delay_queue import Due
 
 _FEW = 64
 
 
-class Track:
+class SortedList:
     """At most one envelope for each instant; those after the last may be entered."""
 
     __slots__ = ("_dues", "_envelopes", "_first", "_gaps", "last_at", "next_at")

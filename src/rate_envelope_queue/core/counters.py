@@ -1,11 +1,11 @@
-"""Tally: what a work queue counts and measures of itself."""
+"""Counters: what a work queue counts and measures of itself."""
 
 from __future__ import annotations
 
 from ..metrics import Histogram, HistogramSnapshot
 
 
-class Tally:
+class Counters:
     """Counters since the queue was made, and two histograms unless it is told not to measure."""
 
     __slots__ = (
@@ -24,7 +24,7 @@ class Tally:
 
     def __init__(self, *, measures: bool) -> None:
         self.added = self.done = self.failed = self.retried = self.dropped = self.panicked = 0
-        self._slowly_added = 0  # of these, not by the shortest way, which counts one thing only
+        self._slowly_added = 0  # of these, not by the fast path, which counts one thing only
         self._waits = Histogram() if measures else None
         self._works = Histogram() if measures else None
         self._wait_batch = self._waits.batch if self._waits is not None else None

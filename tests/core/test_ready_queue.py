@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rate_envelope_queue.core.line import Line
+from rate_envelope_queue.core.ready_queue import ReadyQueue
 from rate_envelope_queue.envelope import Envelope
 
 
@@ -20,15 +20,15 @@ def an_envelope(name: object, priority: int = 0) -> Envelope[Any]:
     return Envelope(work, id=name, priority=priority)
 
 
-def a_line(*priorities: int) -> Line:
+def a_line(*priorities: int) -> ReadyQueue:
     """A line of envelopes with these priorities, named by their arrival."""
-    line = Line()
+    line = ReadyQueue()
     for arrival, priority in enumerate(priorities):
         line.append(an_envelope(arrival, priority))
     return line
 
 
-def drained(line: Line) -> list[object]:
+def drained(line: ReadyQueue) -> list[object]:
     taken = []
     while line:
         taken.append(line.popleft().id)
@@ -58,7 +58,7 @@ def test_one_that_arrives_later_overtakes_lower_ones() -> None:
 
 def test_an_empty_line_has_nothing_to_take() -> None:
     with pytest.raises(IndexError):
-        Line().popleft()
+        ReadyQueue().popleft()
     emptied = a_line(4, -4)
     drained(emptied)
     with pytest.raises(IndexError):
@@ -91,7 +91,7 @@ def test_the_ordinary_ones_stay_the_same_object() -> None:
     )
 )
 def test_a_line_is_a_list_sorted_by_priority_and_arrival(steps: list[tuple[str, int]]) -> None:
-    line = Line()
+    line = ReadyQueue()
     model: list[Envelope[Any]] = []
     for arrival, (step, number) in enumerate(steps):
         if step == "append":

@@ -1,8 +1,8 @@
-"""Agenda: the delayed envelopes, in order of time; those of one instant in order of arrival.
+"""DelayQueue: the delayed envelopes, in order of time; those of one instant in order of arrival.
 
-Those that are entered in order of time are on a track. For the others there is a heap of instants, and for each
+Those that are entered in order of time are in a sorted list. For the others there is a heap of instants, and for each
 instant what is due then: nearly always one envelope. An instant from which all was removed stays in
-the heap as a husk; husks never outnumber the rest. Of one instant, what is on the track came first.
+the heap as a tombstone; tombstones never outnumber the rest. Of one instant, what is in the list came first.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from ..envelope import Envelope, identity_of
-from .track import Track
+from .sorted_list import SortedList
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
@@ -26,27 +26,27 @@ class Due(float):
     __slots__ = ()
 
 
-class Agenda:
+class DelayQueue:
     """What becomes ready when."""
 
-    __slots__ = ("_at", "_heap", "_husks", "_off_track", "_size", "_track", "next_at")
+    __slots__ = ("_at", "_heap", "_out_of_order", "_size", "_sorted", "_tombstones", "next_at")
 
     def __init__(self) -> None:
-        self._track = Track()
-        self._off_track = 0  # how many in a row were too early for the track
-        self._heap: list[Due] = []  # holds every key of _at, and the husks
+        self._sorted = SortedList()
+        self._out_of_order = 0  # how many in a row were too early for the sorted list
+        self._heap: list[Due] = []  # holds every key of _at, and the tombstones
         self._at: dict[Due, Envelope[Any] | dict[Hashable, Envelope[Any]]] = {}  # no dict is empty
-        self._husks = 0
-        self._size = 0  # of what is not on the track
+        self._tombstones = 0
+        self._size = 0  # of what is in the heap
         self.next_at: float = inf
         """No envelope is due before; infinity when there is none."""
 
     def __len__(self) -> int:
-        return self._size + len(self._track)
+        return self._size + len(self._sorted)
 
     def __iter__(self) -> Iterator[Envelope[Any]]:
         """All, in the order in which they would come due."""
-        for _, found in sorted([*self._track, *self._at.items()], key=lambda entry: entry[0]):
+        for _, found in sorted([*self._sorted, *self._at.items()], key=lambda entry: entry[0]):
             if isinstance(found, dict):
                 yield from found.values()
             else:
@@ -54,14 +54,14 @@ class Agenda:
 
     def add(self, identity: Hashable, envelope: Envelope[Any], due: Due) -> None:
         """Enter it; its identity must not be in."""
-        if due > self._track.last_at and not (self._at and due in self._at):
-            self._track.append(due, envelope)
-            self._off_track = 0
+        if due > self._sorted.last_at and not (self._at and due in self._at):
+            self._sorted.append(due, envelope)
+            self._out_of_order = 0
         else:
             self._add_to_heap(identity, envelope, due)
-            self._off_track += 1
-            if self._off_track > _FEW:
-                self._clear_track()
+            self._out_of_order += 1
+            if self._out_of_order > _FEW:
+                self._clear_last()
         if due < self.next_at:
             self.next_at = due
 
@@ -75,14 +75,14 @@ class Agenda:
             self._at[due] = {identity_of(found): found, identity: envelope}
         self._size += 1
 
-    def _clear_track(self) -> None:
-        """Take the last off the track, if it keeps others off it.
+    def _clear_last(self) -> None:
+        """Move the last one from the list to the heap, if it keeps others out of it.
 
-        Why: whoever waits for hours would keep off those that come and go in an instant.
+        Why: one that waits for hours would keep out those that come and go in an instant.
         """
-        last_at = self._track.last_at
-        if self._track and last_at not in self._at:
-            envelope = self._track.pop_last()
+        last_at = self._sorted.last_at
+        if self._sorted and last_at not in self._at:
+            envelope = self._sorted.pop_last()
             self._add_to_heap(identity_of(envelope), envelope, Due(last_at))
 
     def remove(self, identity: Hashable, due: Due) -> Envelope[Any]:
@@ -96,7 +96,7 @@ class Agenda:
             envelope = found
             self._drop_instant(due)
         else:
-            envelope = self._track.remove(identity, due)
+            envelope = self._sorted.remove(identity, due)
             self._find_next()
             return envelope
         self._size -= 1
@@ -105,14 +105,14 @@ class Agenda:
     def pop_due(self, now: float) -> list[Envelope[Any]]:
         """Take out all that is due, in order."""
         ready: list[Envelope[Any]] = []
-        heap, track = self._heap, self._track
+        heap, in_order = self._heap, self._sorted
         while heap and heap[0] <= now:
             due = heappop(heap)
-            if track.next_at <= due:
-                ready += track.pop_due(due)
+            if in_order.next_at <= due:
+                ready += in_order.pop_due(due)
             found = self._at.pop(due, None)
             if found is None:
-                self._husks -= 1
+                self._tombstones -= 1
                 continue
             if isinstance(found, dict):
                 ready.extend(found.values())
@@ -120,28 +120,28 @@ class Agenda:
             else:
                 ready.append(found)
                 self._size -= 1
-        if track.next_at <= now:
-            ready += track.pop_due(now)
-        self._shed_husks()
+        if in_order.next_at <= now:
+            ready += in_order.pop_due(now)
+        self._compact()
         self._find_next()
         return ready
 
     def _drop_instant(self, due: Due) -> None:
         del self._at[due]
-        self._husks += 1
-        self._shed_husks()
+        self._tombstones += 1
+        self._compact()
         if due <= self.next_at:
             self._find_next()
 
-    def _shed_husks(self) -> None:
-        if self._husks > _FEW and self._husks * 2 > len(self._heap):
+    def _compact(self) -> None:
+        if self._tombstones > _FEW and self._tombstones * 2 > len(self._heap):
             self._heap = list(self._at)
             heapify(self._heap)
-            self._husks = 0
+            self._tombstones = 0
 
     def _find_next(self) -> None:
         heap = self._heap
         while heap and heap[0] not in self._at:
             heappop(heap)
-            self._husks -= 1
-        self.next_at = min(self._track.next_at, heap[0] if heap else inf)
+            self._tombstones -= 1
+        self.next_at = min(self._sorted.next_at, heap[0] if heap else inf)

@@ -1,4 +1,4 @@
-"""Line: the ready envelopes, higher priority first, equal ones in order of arrival."""
+"""ReadyQueue: the ready envelopes, higher priority first, equal ones in order of arrival."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ..envelope import Envelope
 
 
-class Line:
+class ReadyQueue:
     """A queue of queues, one for each priority in use."""
 
     __slots__ = ("_ranks", "ordinary", "priorities")

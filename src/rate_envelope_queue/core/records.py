@@ -1,4 +1,4 @@
-"""Memories: what is remembered of an envelope between two runs: failures in a row, and its schedule's beat."""
+"""Records: what is remembered of an envelope between two runs: failures in a row, and its schedule's beat."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from ..schedule import Beat
 
 
-class Memory:
+class Record:
     """What is remembered of one envelope; never changed, but replaced."""
 
     __slots__ = ("beat", "failures")
@@ -20,11 +20,11 @@ class Memory:
         self.beat = beat
 
 
-_NOTHING = Memory(0, None)
+_NOTHING = Record(0, None)
 
 
-class Memories(dict["Hashable", Memory]):
-    """By identity; only of those who have failed or have a beat, so that it is empty for most queues."""
+class Records(dict["Hashable", Record]):
+    """By identity; only for those that have failed or have a beat, so that it is empty for most queues."""
 
     __slots__ = ()
 
@@ -45,7 +45,7 @@ class Memories(dict["Hashable", Memory]):
         failures = before.failures if failed is None else before.failures + 1 if failed else 0
         remembered = before.beat if beat is None else beat
         if failures or remembered is not None:
-            self[identity] = Memory(failures, remembered)
+            self[identity] = Record(failures, remembered)
         else:
             self.forget(identity)
 
