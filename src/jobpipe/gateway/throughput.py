@@ -55,7 +55,7 @@ class Throughput:
         return found
 
     def seconds_for(self, places: int, queue: str) -> int:
-        """In how many seconds so many jobs will have left the queue, by the pace of late."""
+        """Seconds until that number of jobs will have left the queue, at the present pace."""
         pace = self.per_second(queue)
         drained = sum(pace[status] for status in FINISHED)
         return min(max(ceil(places / drained), 1), _LONGEST) if drained > 0 else _UNKNOWN
