@@ -14,9 +14,9 @@ from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack, overload
 
-from .errors import BadInputError, JobNotFoundError
-from .gateway import explain as explaining
+from .errors import BadInputError
 from .gateway.async_store import AsyncStore, unwrap
+from .gateway.explain import Explanation
 from .gateway.feed import Feed
 from .gateway.jobs import Jobs
 from .gateway.lazy_store import Gateway, LazyStore
@@ -24,13 +24,13 @@ from .gateway.limits import LimitInfo, look_at_limits
 from .gateway.signals import Signals
 from .gateway.throughput import Throughput
 from .gateway.timetable import ScheduleRequest, Timetable
-from .gateway.views import JobPage, QueueInfo, Stats, filter_of, queues_of
+from .gateway.views import JobPage, QueueInfo, Stats, filter_of, queues_of, stats_of
 from .jobtypes import builtin
 from .jobtypes.jobtype import JobType, TypeOptions, takes_payload, terms_of
 from .jobtypes.prepare import prepare, prepare_many
 from .model.admission import Bounds
 from .model.counts import WorkerInfo
-from .model.ids import check_name, check_text
+from .model.ids import check_name
 from .model.job import Job, JobStatus
 from .model.newjob import Answer, NewJob, Receipt
 from .model.request import JobOptions, JobRequest, convert, read, read_many
@@ -205,10 +205,6 @@ class Jobpipe:
         """What happens in the store."""
         return self._lazy_store().feed
 
-    async def probe(self) -> None:
-        """StoreError unless the store answers."""
-        await self.gateway.probe()
-
     def close(self) -> None:
         """Let go of the store and of threads; the next use opens them again."""
         self._lazy_store.close()
@@ -344,23 +340,14 @@ class Jobpipe:
         """The job as soon as it is finished, or as it is when the time is over."""
         return await self._jobs.wait(id, timeout)
 
-    async def explain(self, id: str) -> explaining.Explanation:
+    async def explain(self, id: str) -> Explanation:
         """Why the job is not running; JobNotFoundError."""
-        explanation = await self.async_store.call(
-            explaining.explain, self.store, check_text("id", id), builtin.NEEDS
-        )
-        if explanation is None:
-            raise JobNotFoundError(id)
-        return explanation
+        return await self._jobs.explain(id, builtin.NEEDS)
 
     async def stats(self) -> Stats:
         """How many jobs there are, and how fast they go."""
         counts = await self.async_store.call(self.store.counts)
-        found = dict.fromkeys(map(str, JobStatus), 0)
-        for tally in counts.tallies:
-            found[tally.status] += tally.count
-        pace = {str(status): round(value, 3) for status, value in self.throughput.per_second().items()}
-        return Stats(**found, per_second=pace)
+        return stats_of(counts, self.throughput.per_second())
 
     async def queues(self) -> list[QueueInfo]:
         """The queues that have, or had, jobs, and those that are paused; by name."""

@@ -1,4 +1,4 @@
-"""Process: one simulated process with the real runner and the real chores, and what may happen to it."""
+"""Process: one simulated process with the real runner and the real maintenance, and what may happen to it."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Process:
         self.runner.held.on_progress = self._keep_soon
         self._keep()
 
-    # What the keeper's thread does. Why not on the loop: a handler that blocks it must not hold this up.
+    # What the thread of the heartbeat does. Why not on the loop: a handler that blocks it must not hold this up.
 
     def _keep(self) -> None:
         if self._maintenance is None or not self.is_up:

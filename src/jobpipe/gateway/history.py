@@ -1,7 +1,7 @@
 """History: what the last minutes looked like, a moment a second, so that a chart has a past when it is opened.
 
-It is made from the same tallies as the pace, in every process that looks at them, and is as long as it is wide:
-so many moments of the whole, and fewer of each queue.
+It keeps a number of moments of the whole, and fewer of each queue. `Throughput` takes the samples, in every process
+that looks at the tallies.
 """
 
 from __future__ import annotations
@@ -9,14 +9,15 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from ..model.counts import Counts
 from ..model.job import FINISHED, JobStatus, instant
+from .views import queues_of
 
 LENGTH = 300
 """Moments of the whole."""
@@ -73,44 +74,28 @@ class Past(Struct, frozen=True, kw_only=True):
     queues: list[QueuePast]
 
 
-_Totals = dict[str, dict[JobStatus, int]]
-
-
 class History:
-    """Keeps the last moments; `note` and the rest may be called from any thread."""
+    """Keeps the last moments; may be used from any thread."""
 
-    def __init__(
-        self, now: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time
-    ) -> None:
-        self._now = now
+    def __init__(self, wall: Callable[[], float] = time.time) -> None:
         self._wall = wall
         self._lock = threading.Lock()
         self._moments: deque[TimedMoment] = deque(maxlen=LENGTH)
         self._queues: dict[str, deque[QueueMoment]] = {}
-        self._before: tuple[float, _Totals] | None = None
-        """When it last looked, and what had come to an end by then."""
 
-    def note(self, counts: Counts) -> None:
-        """Take a look at the tallies."""
-        now, at = self._now(), instant(self._wall())
-        current: _Totals = {name: {} for name in counts.paused}
-        ever: _Totals = {}
-        for tally in counts.tallies:
-            _add(current, tally.queue, tally.status, tally.count)
-            if tally.status in FINISHED:
-                _add(ever, tally.queue, tally.status, tally.total)
+    def add(self, counts: Counts, rates: Mapping[tuple[str, JobStatus], float]) -> None:
+        """The tallies of now, and the jobs a second since the moment before, by queue and status."""
+        seen = [
+            QueueMoment(
+                **asdict(each)
+                | {str(status): round(rates.get((each.name, status), 0.0), 2) for status in FINISHED}
+            )
+            for each in queues_of(counts)
+        ]
+        sums = {status: round(sum(getattr(each, status) for each in seen), 2) for status in JobStatus}
+        moment = TimedMoment(at=instant(self._wall()), **sums)
         with self._lock:
-            before, self._before = self._before, (now, ever)
-            if before is None:
-                return
-            span, past = max(now - before[0], 1e-3), before[1]
-            seen = [
-                QueueMoment(
-                    name=name, paused=name in counts.paused, **_numbers(found, ever, past, name, span)
-                )
-                for name, found in current.items()
-            ]
-            self._moments.append(TimedMoment(at=at, **_sums(seen)))
+            self._moments.append(moment)
             self._keep(seen)
 
     def _keep(self, seen: list[QueueMoment]) -> None:
@@ -139,30 +124,5 @@ class History:
         with self._lock:
             if not self._moments:
                 return None
-            newest = self._moments[-1]
-            fields = {name: getattr(newest, name) for name in newest.__struct_fields__}
-            return Pulse(**fields, queues=[moments[-1] for moments in self._queues.values()])
-
-
-def _add(totals: _Totals, queue: str, status: JobStatus, number: int) -> None:
-    found = totals.setdefault(queue, {})
-    found[status] = found.get(status, 0) + number
-
-
-def _numbers(
-    found: dict[JobStatus, int], ever: _Totals, past: _Totals, queue: str, span: float
-) -> dict[str, Any]:
-    numbers: dict[str, Any] = {}
-    for status in JobStatus:
-        if status in FINISHED:
-            # Why not below 0: the store may have been emptied meanwhile.
-            ended = ever.get(queue, {}).get(status, 0) - past.get(queue, {}).get(status, 0)
-            numbers[status.value] = round(max(ended, 0) / span, 2)
-        else:
-            numbers[status.value] = found.get(status, 0)
-    return numbers
-
-
-def _sums(seen: list[QueueMoment]) -> dict[str, Any]:
-    sums = {status.value: sum(getattr(each, status) for each in seen) for status in JobStatus}
-    return {name: round(value, 2) for name, value in sums.items()}
+            queues = [moments[-1] for moments in self._queues.values()]
+            return Pulse(**asdict(self._moments[-1]), queues=queues)

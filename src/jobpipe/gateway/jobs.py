@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from ..errors import BadInputError, JobNotFoundError, WrongStatusError
 from ..model.counts import Filter, JobEvent
 from ..model.ids import check_name, check_text
 from ..model.job import FINISHED, Job, JobStatus, Move, sources
+from .explain import Explanation, explain
 from .lazy_store import Gateway
 from .signals import Signals
 from .views import JobPage, QueueInfo, queues_of, read_cursor
@@ -71,6 +72,14 @@ class Jobs:
                 changed.clear()
         finally:
             unsubscribe()
+
+    async def explain(self, id: str, needs: Mapping[str, str]) -> Explanation:
+        """Why the job is not running; JobNotFoundError. `needs` as in `explain`."""
+        store, async_store, _ = self._gateway()
+        explanation = await async_store.call(explain, store, check_text("id", id), needs)
+        if explanation is None:
+            raise JobNotFoundError(id)
+        return explanation
 
     async def cancel(self, id: str) -> Job:
         """Cancel a job that is not finished; WrongStatusError for a done or failed one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from msgspec import Struct
@@ -100,3 +101,11 @@ def queues_of(counts: Counts) -> list[QueueInfo]:
         QueueInfo(name=name, paused=name in counts.paused, **numbers)
         for name, numbers in sorted(found.items())
     ]
+
+
+def stats_of(counts: Counts, per_second: Mapping[JobStatus, float]) -> Stats:
+    """The counts of all queues together."""
+    found = dict.fromkeys(map(str, JobStatus), 0)
+    for tally in counts.tallies:
+        found[tally.status] += tally.count
+    return Stats(**found, per_second={str(status): round(pace, 3) for status, pace in per_second.items()})

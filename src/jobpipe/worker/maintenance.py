@@ -25,7 +25,7 @@ logger = logging.getLogger("jobpipe")
 _HEARTBEATS = 3
 """Heartbeats in the time of a lease."""
 _LONGEST_PAUSE = 1.0
-"""Seconds: so long it may take until a running job learns that another process wants it cancelled."""
+"""Seconds until a running job learns that another process wants it cancelled, at the most."""
 _LONGEST_UNTOLD = 0.05
 """Seconds: a job that began before is to be seen running."""
 _PRUNE_EVERY = 60.0
@@ -33,7 +33,7 @@ _TELLING = "telling that it lives"
 _AGAIN = 2.0
 """Seconds after which what failed is tried again, at the latest."""
 _KNOWN_FOR = 3.0
-"""A worker counts as alive for so many times the pause between its signs of life."""
+"""A worker counts as alive for this many times the pause between its signs of life."""
 
 
 @dataclass(slots=True)
@@ -103,16 +103,16 @@ class Maintenance:
             sooner = do()
         except StoreError as error:
             if not self._failing:
-                logger.warning("the keeper of leases has to wait with %s: %s", what, error)
+                logger.warning("the heartbeat waits for the store (%s): %s", what, error)
             self._failing.add(what)
             return _AGAIN
         except Exception:
-            logger.exception("the keeper of leases met an error")
+            logger.exception("the heartbeat met an error")
         else:
             if what in self._failing:
                 self._failing.discard(what)
                 if not self._failing:
-                    logger.info("the keeper of leases goes on: the store does all again")
+                    logger.info("the heartbeat goes on: the store answers again")
             return sooner
         return None
 

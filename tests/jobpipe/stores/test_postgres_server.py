@@ -375,7 +375,7 @@ def test_to_ask_whether_it_is_ready_costs_next_to_nothing(
     assert before[0] > 0
     pipe = Jobpipe(store)
     try:
-        asyncio.run(pipe.probe())
+        asyncio.run(pipe.gateway.probe())
     finally:
         pipe.close()
     assert admin.execute(f"SELECT count(*) FROM {schema}.journal").fetchone() == before

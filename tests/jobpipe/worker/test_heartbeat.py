@@ -98,7 +98,7 @@ class Unhurried(SqliteStore):
 def test_a_job_that_is_claimed_while_a_handler_blocks_the_event_loop_keeps_its_lease(
     away_from_home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The loop has not heard of the claim yet, and its lease is kept."""
+    """The loop does not know of the claim yet, and its lease is extended."""
     Unhurried.is_claiming, Unhurried.is_blocked = threading.Event(), threading.Event()
 
     async def scenario() -> Job:
@@ -146,18 +146,18 @@ def test_what_the_heartbeat_cannot_do_is_one_line_and_that_it_can_again_another(
     now = 0.0
     for _ in range(20):
         now = maintenance.do(now)
-    assert caplog.messages == ["the keeper of leases has to wait with looking at schedules: it is full"]
+    assert caplog.messages == ["the heartbeat waits for the store (looking at schedules): it is full"]
     store.is_full = False
     for _ in range(20):
         now = maintenance.do(now)
-    assert caplog.messages[1:] == ["the keeper of leases goes on: the store does all again"]
+    assert caplog.messages[1:] == ["the heartbeat goes on: the store answers again"]
 
 
 # Losing
 
 
 class Cut(Unhurried):
-    """The keeper of leases cannot reach it to extend them."""
+    """The heartbeat cannot reach it to extend them."""
 
     def extend(self, leases: Sequence[Lease], seconds: float) -> list[LeaseState]:
         raise StoreAwayError("cut off")
@@ -432,7 +432,7 @@ def test_two_processes_on_one_store_know_each_other(sqlite_url: str) -> None:
     run(scenario())
 
 
-# The keeper itself
+# The heartbeat itself
 
 
 class Unwell(MemoryStore):
@@ -451,7 +451,7 @@ class Unwell(MemoryStore):
 
 
 @pytest.mark.parametrize("error", [StoreAwayError("it is away"), RuntimeError("a bug")], ids=["away", "bug"])
-def test_the_keeper_goes_on_whatever_goes_wrong(
+def test_the_heartbeat_goes_on_whatever_goes_wrong(
     away_from_home: Path, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
     async def scenario() -> None:
@@ -501,7 +501,7 @@ def test_the_pace_is_measured_while_it_runs(url: str) -> None:
     run(scenario())
 
 
-def test_progress_is_written_by_the_keeper_while_the_event_loop_is_blocked(url: str) -> None:
+def test_progress_is_written_by_the_heartbeat_while_the_event_loop_is_blocked(url: str) -> None:
     pipe = Jobpipe(url)
     seen: list[Progress | None] = []
 

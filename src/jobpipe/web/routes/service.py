@@ -126,7 +126,7 @@ class ServiceRoutes:
         service, pipe = self._site.service, self._site.pipe
         if service is None:
             try:
-                await pipe.probe()
+                await pipe.gateway.probe()
             except StoreError:
                 raise NotReadyError("the store is away") from None
         elif not await service.is_ready():
