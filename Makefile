@@ -61,7 +61,7 @@ test_newer: ## Run the tests of library, stores and runner on a newer Python, wh
 	$(if $(NEWER),$(call ROUND,newer) \
 		tests/core tests/contract $(filter-out $(addprefix tests/test_,architecture.py docs.py examples.py typing.py),$(wildcard tests/test_*.py)) \
 		$(wildcard tests/jobpipe/stores/test_*_store.py) tests/jobpipe/worker \
-		$(patsubst %,tests/jobpipe/gateway/test_%.py,timetable promote forks feed) $(ARGS))
+		$(patsubst %,tests/jobpipe/gateway/test_%.py,timetable timetable_manage timetable_pauses promote forks feed) $(ARGS))
 
 # The lowest direct versions that the extras allow; all else is current, and deprecates some of what they call.
 $(VENV)/lowest/.ready: $(VENV)/.ready

@@ -32,6 +32,8 @@ OUTER = ("process", "web", "cli")
 """What speaks to the outside; only it may need more than msgspec."""
 OF_OUTER = {"httptools", "prometheus_client", "rich", "starlette", "typer", "uvloop"}
 MOST_MODULES = 18
+TESTS = Path(__file__).parent
+LONGEST_TESTS = 600
 
 
 class Import(NamedTuple):
@@ -258,6 +260,12 @@ def test_no_module_is_so_long_that_a_noun_is_missing(module: str) -> None:
 def test_no_folder_holds_so_many_modules_that_it_is_two_rooms() -> None:
     counts = Counter(path.parent for path in PATHS.values() if path.name != "__init__.py")
     assert {str(folder): count for folder, count in counts.items() if count > MOST_MODULES} == {}
+
+
+def test_no_file_of_tests_is_so_long_that_it_is_about_two_subjects() -> None:
+    counts = {str(path.relative_to(TESTS)): path.read_bytes().count(b"\n") for path in TESTS.rglob("*.py")}
+    assert counts["test_architecture.py"], "it sees the files"
+    assert {name: count for name, count in counts.items() if count > LONGEST_TESTS} == {}
 
 
 @pytest.mark.parametrize("module", PATHS)

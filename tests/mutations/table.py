@@ -12,6 +12,7 @@ _WORKER = "src/jobpipe/worker"
 _MEMORY = "tests/jobpipe/stores/test_memory_store.py::TestMemoryStore"
 _SQLITE = "tests/jobpipe/stores/test_sqlite_store.py::TestSqliteStore"
 _RUNS = "tests/jobpipe/worker/test_runner.py"
+_STOPS = "tests/jobpipe/worker/test_runner_stop.py"
 _MARKS = "tests/faults/test_marks.py"
 
 
@@ -105,8 +106,8 @@ MUTATIONS = (
         "            await self.held.give_back(late, also_begun=True)\n",
         "",
         (
-            f"{_RUNS}::test_a_graceful_stop_gives_long_jobs_back_with_their_attempt_and_they_run_later[memory]",
-            f"{_RUNS}::test_a_graceful_stop_gives_long_jobs_back_with_their_attempt_and_they_run_later[sqlite]",
+            f"{_STOPS}::test_a_graceful_stop_gives_long_jobs_back_with_their_attempt_and_they_run_later[memory]",
+            f"{_STOPS}::test_a_graceful_stop_gives_long_jobs_back_with_their_attempt_and_they_run_later[sqlite]",
         ),
     ),
     Mutation(

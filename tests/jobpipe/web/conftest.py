@@ -11,13 +11,16 @@ from typing import Any
 
 import httpx
 import pytest
+import uvloop
 
 from jobpipe import Jobpipe
 from jobpipe.web.app import WebApp, make_app
 from jobpipe.web.serve import serve
 from jobpipe.web.server.limits import Limits
+from jobpipe.web.tally import Tally
 
 from ...support.waiting import LIMIT
+from . import connections
 
 Scenario = Callable[["Caller"], Coroutine[Any, Any, None]]
 
@@ -117,3 +120,23 @@ async def serving(pipe: Jobpipe, limits: Limits | None = None) -> AsyncIterator[
     finally:
         stop.set()
         await asyncio.wait_for(task, LIMIT)
+
+
+@pytest.fixture(params=["uvloop", "asyncio"])
+def loop_factory(request: pytest.FixtureRequest) -> Any:
+    return uvloop.new_event_loop if request.param == "uvloop" else asyncio.new_event_loop
+
+
+@pytest.fixture(name="run")
+def run_on_each_loop(loop_factory: Any) -> connections.Run:
+    def run(
+        scenario: connections.Scenario, limits: Limits = connections.LIMITS, tally: Tally | None = None
+    ) -> None:
+        async def main() -> None:
+            async with asyncio.timeout(LIMIT), connections.world(limits, tally) as found:
+                await scenario(found)
+
+        with asyncio.Runner(loop_factory=loop_factory) as runner:
+            runner.run(main())
+
+    return run
