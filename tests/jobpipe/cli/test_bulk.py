@@ -53,8 +53,8 @@ def test_options_are_for_lines_that_do_not_say_otherwise(there: list[str]) -> No
     ("bad", "said", "code"),
     [
         ({"id": "bad", "priority": 9_999}, "stdin:1205: priority ", 2),
-        ({"id": "bad", "payload": "\0"}, "stdin:1205: payload holds the character NUL", 2),
-        ({"id": "bad", "payload": "x" * 300_000}, "stdin:1205: payload takes 300,002 bytes", 2),
+        ({"id": "bad", "payload": "\0"}, "stdin:1205: payload contains the character NUL", 2),
+        ({"id": "bad", "payload": "x" * 300_000}, "stdin:1205: payload has 300,002 bytes", 2),
         ({"id": "j7", "payload": "other"}, "stdin:1205: the id 'j7' is taken by a job with other content", 1),
     ],
 )

@@ -148,7 +148,7 @@ def test_serve_has_a_flag_for_every_setting_and_worker_for_all_but_the_web() -> 
         ),
         (["enqueue", "a b", "1"], "error: TYPE "),
         (["enqueue", "echo", "hello"], """such as '"hello"'"""),
-        (["enqueue", "echo", '{"a":1,"a":2}'], "the key 'a' is there twice"),
+        (["enqueue", "echo", '{"a":1,"a":2}'], "the key 'a' appears twice"),
         (["enqueue", "echo", "NaN"], "NaN is not JSON"),
         (["nonsense"], "No such command"),
     ],
@@ -319,7 +319,7 @@ def test_a_host_that_is_none_is_refused() -> None:
 def test_a_taken_port_is_waited_for_a_moment_and_then_refused() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         began = time.monotonic()
-        with pytest.raises(JobpipeError, match="is taken by another program"):
+        with pytest.raises(JobpipeError, match="is in use by another program"):
             listen("127.0.0.1", other.getsockname()[1])
         assert 0.9 < time.monotonic() - began < 20
 
@@ -370,7 +370,7 @@ def test_a_taken_port_ends_serve_with_one_line(start: Start) -> None:
         jobpipe = start("serve", "--port", str(other.getsockname()[1]))
         assert jobpipe.code() == 1
         (line,) = jobpipe.rest()
-        assert "is taken" in line
+        assert "is in use" in line
 
 
 def test_serve_listens_runs_jobs_and_stops_with_code_0(start: Start) -> None:

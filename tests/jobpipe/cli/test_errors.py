@@ -137,10 +137,10 @@ def test_control_characters_of_others_do_not_reach_the_terminal(folder: Path) ->
 
 def test_a_payload_that_no_store_can_keep_is_refused_before_it_is_sent(there: list[str]) -> None:
     assert call("enqueue", "echo", r'"\u0000"', *there, code=2).startswith(
-        "error: PAYLOAD holds the character NUL"
+        "error: PAYLOAD contains the character NUL"
     )
     assert call("enqueue", "echo", r'"\ud800"', *there, code=2).startswith(
-        "error: PAYLOAD holds a lone surrogate"
+        "error: PAYLOAD contains a lone surrogate"
     )
 
 

@@ -296,7 +296,7 @@ def test_a_pipe_is_run_once_at_a_time(pipe: Jobpipe) -> None:
     async def main() -> None:
         async with pipe:
             async with pipe.running():
-                with pytest.raises(RuntimeError, match="runs jobs in this process already"):
+                with pytest.raises(RuntimeError, match="already runs jobs in this process"):
                     async with pipe.running():
                         pass
                 with pytest.raises(RuntimeError, match="already"):
