@@ -67,11 +67,13 @@ def open_target(flags: Mapping[str, Any], *, may_make: bool = False) -> Target:
 def check_url(name: str, url: str, *, may_make: bool) -> None:
     """SettingsError for a store that nobody else could see, or that is not there and must be."""
     if url.startswith("memory:"):
-        raise SettingsError(name, "must be a store that others can see: memory:// is in one process only")
+        raise SettingsError(
+            name, "must be a store that other processes can use: memory:// exists in one process only"
+        )
     if not may_make and url.startswith(_FILE) and not Path(url.removeprefix(_FILE)).exists():
         raise SettingsError(
             name,
-            f"must name a store that is there, got {url!r}: go where the service runs, or give --store or --url",
+            f"names a store that does not exist: {url!r}; run this in the folder of the service, or pass --store or --url",
         )
 
 
