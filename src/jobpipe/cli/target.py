@@ -143,11 +143,11 @@ class Target(ABC):
 
     @abstractmethod
     def enqueue(self, type: str, payload: Any, **options: Any) -> Receipt:
-        """Put a job in."""
+        """Enqueue a job."""
 
     @abstractmethod
     def enqueue_many(self, requests: Sequence[JobRequest]) -> Intake:
-        """Put jobs in, all or none; BadInputError names the field as `jobs[7].payload`."""
+        """Enqueue jobs, all or none; BadInputError names the field as `jobs[7].payload`."""
 
     @abstractmethod
     def page(self, limit: int, cursor: str | None, **filters: str | None) -> JobPage:
@@ -159,7 +159,7 @@ class Target(ABC):
 
     @abstractmethod
     def job_within(self, id: str, seconds: float) -> Job:
-        """The job when it is finished, or as it is after so many seconds."""
+        """The job when it is finished, or as it is after the timeout."""
 
     @abstractmethod
     def explain(self, id: str) -> Explanation:
@@ -179,7 +179,7 @@ class Target(ABC):
 
     @abstractmethod
     def run_schedule(self, name: str) -> Receipt:
-        """Put its job in now."""
+        """Enqueue its job now."""
 
     @abstractmethod
     def hold_schedule(self, verb: str, name: str) -> ScheduleInfo:
@@ -195,7 +195,7 @@ class Target(ABC):
 
     @abstractmethod
     def steer_many(self, verb: str, **filters: str | None) -> int:
-        """Cancel or retry all jobs that match; how many it were."""
+        """Cancel or retry all jobs that match; returns the number of jobs."""
 
     @abstractmethod
     def hold(self, verb: str, queue: str) -> QueueInfo:

@@ -17,7 +17,7 @@ from .limits import rate_text
 
 
 class Reason(StrEnum):
-    """The word."""
+    """The reason in one word."""
 
     SCHEDULED = "scheduled"
     RATE = "rate"
@@ -30,7 +30,7 @@ class Reason(StrEnum):
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
-    """Why it is not running, until when (where that is known), and what is in its way."""
+    """Why a job is not running, until when (if that is known), and what blocks it."""
 
     reason: Reason
     until: datetime | None = None

@@ -21,7 +21,7 @@ class JobPage(Struct, frozen=True):
 
 
 class QueueInfo(Struct, frozen=True, kw_only=True):
-    """A queue and its numbers of unfinished jobs."""
+    """A queue, and the number of its unfinished jobs by status."""
 
     name: str
     paused: bool
