@@ -1,4 +1,4 @@
-"""A background job service: jobs put in over HTTP, Python or the command line, run with retries, never lost."""
+"""A background job service: jobs enqueued over HTTP, Python or the command line, run with retries, never lost."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING

@@ -50,9 +50,9 @@ R = TypeVar("R")
 class Jobpipe:
     """The job types of a program, and their store.
 
-    The store is the one that JOBPIPE_STORE names, else the one given here, else a SQLite file in the working
-    folder. Further settings may be given by name: `Jobpipe("memory://", workers=8)`. With a `queue_size`, no more jobs
-    than that may be ready in a queue; without one, only callers over HTTP are bounded.
+    The store is taken from JOBPIPE_STORE, or else from the argument; by default it is a SQLite file in the working
+    folder. Other settings are given by name: `Jobpipe("memory://", workers=8)`. `queue_size` limits the number of
+    ready jobs in a queue; without it, only callers over HTTP are limited.
     """
 
     def __init__(self, store: str | Store | None = None, **settings: Any) -> None:
@@ -90,10 +90,10 @@ class Jobpipe:
         """Make a function the handler of a job type, named after the function unless a name is given.
 
         It takes the payload (its annotation is the model) or nothing; `async def`, or a plain `def`, which runs
-        in a thread. `queue`, `max_retries`, `priority` and `deadline` are what its jobs have unless they say
-        otherwise; `base`, `cap` and `jitter` are those of the back-off between retries. `rate` ("5/s" or a Rate) and
-        `concurrency` hold for all processes on the store together: for the type, or for each `key` of a payload.
-        `check` is called with the payload when a job is put in and before each run, and raises BadInputError to refuse it.
+        in a thread. `queue`, `max_retries`, `priority` and `deadline` are the defaults of its jobs;
+        `base`, `cap` and `jitter` set the back-off between retries. `rate` ("5/s" or a Rate) and
+        `concurrency` apply to all processes on the store together: to the type, or to each `key` of a payload.
+        `check` is called with the payload at enqueue and before each run; it raises BadInputError to refuse the job.
         """
         if callable(name):
             return self.job()(name)
@@ -117,10 +117,10 @@ class Jobpipe:
         missed: Missed | str = Missed.ONE,
         **options: Unpack[TypeOptions],
     ) -> Callable[[Callable[[], R]], JobType[[], R]]:
-        """Make a function without arguments a job that is put in every so many seconds, by one process of all.
+        """Enqueue a function without arguments as a job at a fixed interval, once for all processes.
 
-        Schedule and job type are named after the function unless a name is given. `missed` says what becomes of
-        ticks that passed while nothing ran: "one" job for all of them, or "none". Options are those of `job`.
+        Schedule and job type are named after the function unless a name is given. `missed` decides what
+        happens to ticks that passed while nothing ran: "one" job for all of them, or "none". Options are those of `job`.
         """
         return self._scheduled(name, {"every": seconds_of(seconds), "missed": missed}, options)
 
@@ -133,7 +133,7 @@ class Jobpipe:
         missed: Missed | str = Missed.ONE,
         **options: Unpack[TypeOptions],
     ) -> Callable[[Callable[[], R]], JobType[[], R]]:
-        """`every` by the time of day: a cron expression, in a time zone."""
+        """Like `every`, at the times of a cron expression in a time zone."""
         return self._scheduled(name, {"cron": expression, "tz": tz, "missed": missed}, options)
 
     def _scheduled(
@@ -143,7 +143,7 @@ class Jobpipe:
             chosen = check_name("name", name or getattr(handler, "__name__", None))
             request = convert({"type": chosen, **timing}, ScheduleRequest)
             if takes_payload(handler):
-                raise BadInputError("handler", f"of a schedule takes no arguments, {handler!r} does")
+                raise BadInputError("handler", f"of a schedule must take no arguments, got {handler!r}")
             self.schedules.check(chosen, request)
             job_type: JobType[[], R] = self.job(chosen, **options)(handler)
             self.schedules.declare(chosen, request)
@@ -152,14 +152,14 @@ class Jobpipe:
         return register
 
     def configure(self, **flags: Any) -> None:
-        """Settings that win over the environment, as flags of the command line do; before the first use."""
+        """Set settings that override the environment, as command-line flags do; call it before the first use."""
         if "settings" in self.__dict__:
-            raise RuntimeError("the pipe is in use already: configure it before")
+            raise RuntimeError("the pipe is already in use: configure it before its first use")
         self._flags = {**self._flags, **flags}
 
     @cached_property
     def settings(self) -> Settings:
-        """What holds, read when it is first needed."""
+        """The settings in effect, read when they are first needed."""
         settings = Settings.load(self._flags, defaults=self._defaults)
         if settings.builtins:
             builtin.register_trials(self.job, self._types)
@@ -173,7 +173,7 @@ class Jobpipe:
 
     @cached_property
     def capacity(self) -> int:
-        """How many jobs may be ready in a queue for this program to put another in; 0: no bound.
+        """How many jobs may be ready in a queue before this program cannot enqueue another; 0: no limit.
 
         The `queue_size` given here, or as a flag. Why not that of the environment: it is for callers over HTTP.
         """
@@ -206,7 +206,7 @@ class Jobpipe:
         return self._lazy_store().feed
 
     def close(self) -> None:
-        """Let go of the store and of threads; the next use opens them again."""
+        """Close the store and end the threads; the next use opens them again."""
         self._lazy_store.close()
 
     async def __aenter__(self) -> Self:
@@ -246,14 +246,14 @@ class Jobpipe:
         other = self.service
         if service is not None and other is not None and other is not service and not other.is_ended:
             raise RuntimeError(
-                "this pipe runs jobs in this process already: one `pipe.running()` at a time, on one event loop"
+                "this pipe already runs jobs in this process: use one `pipe.running()` at a time, on one event loop"
             )
         self.service = service
 
     def asgi(self, *, allowed_hosts: Collection[str] = (), insecure: bool = False) -> WebApp:
         """The API as an ASGI application: to be mounted in another, or served with workers by its own lifespan.
 
-        It goes by the names in `allowed_hosts` too. Without a token only this machine may call, unless `insecure`.
+        It also accepts the host names in `allowed_hosts`. Without a token only this machine may call, unless `insecure`.
         """
         from .web.app import make_app  # Why here: a process that only enqueues needs none of it
 
@@ -264,10 +264,10 @@ class Jobpipe:
     async def enqueue(
         self, type: str, payload: Any = None, *, connection: Any = None, **options: Unpack[JobOptions]
     ) -> Receipt:
-        """Put a job in: `id`, `queue`, `max_retries`, `priority`, `delay` or `run_at`, and `deadline` may be given.
+        """Enqueue a job. Options: `id`, `queue`, `max_retries`, `priority`, `delay` or `run_at`, `deadline`.
 
-        The same id with the same content again is the same job; with other content it is a JobConflictError.
-        With a `connection` (sqlite3, psycopg) the job is there if and when the caller's transaction commits.
+        Enqueuing the same id with the same content again returns the same job; with other content it is a
+        JobConflictError. With a `connection` (sqlite3, psycopg) the job exists once the caller's transaction commits.
         """
         return (await self._insert([self.prepare(_request(type, payload, options))], connection))[0]
 
@@ -278,7 +278,7 @@ class Jobpipe:
         return self._insert_sync([self.prepare(_request(type, payload, options))], connection)[0]
 
     async def enqueue_many(self, requests: Iterable[JobRequest], *, connection: Any = None) -> list[Receipt]:
-        """Put many jobs in: all of them, or none; with a `connection`, in the caller's own transaction."""
+        """Enqueue many jobs: all of them, or none; with a `connection`, in the caller's own transaction."""
         return await self._insert(self.prepare_many(read_many(requests)), connection)
 
     def enqueue_many_sync(self, requests: Iterable[JobRequest], *, connection: Any = None) -> list[Receipt]:
@@ -312,7 +312,7 @@ class Jobpipe:
             return unwrap(self.async_store.insert_now([batch])[0])
         answer = self._insert_in(connection, batch)
         if isinstance(answer, Awaitable):
-            raise BadInputError("connection", "is one that is awaited: use `await enqueue(…)` with it")
+            raise BadInputError("connection", "is asynchronous: use `await enqueue(…)` with it")
         return unwrap(answer)
 
     def _insert_in(self, connection: Any, batch: list[NewJob]) -> Answer | Awaitable[Answer]:
@@ -337,7 +337,7 @@ class Jobpipe:
         return await self._jobs.page(filter_of(status=status, type=type, queue=queue), limit, cursor)
 
     async def wait(self, id: str, timeout: float = 30.0) -> Job:
-        """The job as soon as it is finished, or as it is when the time is over."""
+        """Wait until the job is finished; after `timeout` seconds, returns it as it is then."""
         return await self._jobs.wait(id, timeout)
 
     async def explain(self, id: str) -> Explanation:
@@ -345,7 +345,7 @@ class Jobpipe:
         return await self._jobs.explain(id, builtin.NEEDS)
 
     async def stats(self) -> Stats:
-        """How many jobs there are, and how fast they go."""
+        """The number of jobs by status, and their recent rates."""
         counts = await self.async_store.call(self.store.counts)
         return stats_of(counts, self.throughput.per_second())
 
@@ -354,7 +354,7 @@ class Jobpipe:
         return queues_of(await self.async_store.call(self.store.counts))
 
     async def limits(self) -> list[LimitInfo]:
-        """The limits of the types that workers know, how far they are used up, and which types are cooling."""
+        """The limits of the types that workers know, their current use, and the types that are cooling."""
         own = [job_type.limit for job_type in self.types.values() if job_type.limit is not None]
         return await self.async_store.call(look_at_limits, self.store, own)
 

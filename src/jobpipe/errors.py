@@ -2,22 +2,22 @@
 
 JobpipeError
   BadInputError(ValueError)            a value is wrong; `field` names it
-    PayloadTooLargeError               the payload is longer than it may be
-    TooManyNamesError                  the store has as many queues and types as it may
+    PayloadTooLargeError               the payload is larger than the limit
+    TooManyNamesError                  the limit on pairs of queue and type is reached
   JobNotFoundError(LookupError)        no job has that id
   ScheduleNotFoundError(LookupError)   no schedule has that name
   JobConflictError                     the id is taken by a job with other content
   WrongStatusError                     the job's status does not allow it
   QueueFullError                       too many jobs are ready in the queue
     TooManyScheduledError              too many jobs of the store are scheduled
-  StoppingError                        the service stops and takes no more jobs
+  StoppingError                        the service is stopping and accepts no more jobs
   LeaseLostError                       another worker may have the job by now
   StoreError                           something is wrong with the store
-    StoreAwayError                     it cannot be reached, or cannot write, for now
+    StoreAwayError                     it cannot be reached, or cannot write, at the moment
     StoreRefusedError                  it cannot keep the promises, or its schema is newer than the program
   SettingsError(ValueError)            a setting is wrong; `name` names it
   AppBrokenError                       the user's module cannot be imported (see loading.py)
-Signal                                 raised by a handler to say what follows; no error
+Signal                                 raised by a handler to decide what happens next; not an error
   Retry, Snooze, Cancel
 """
 
@@ -52,19 +52,19 @@ class PayloadTooLargeError(BadInputError):
     def __init__(self, size: int, limit: int) -> None:
         super().__init__(
             "payload",
-            f"takes {size:,} bytes as JSON, {limit:,} are allowed: "
+            f"has {size:,} bytes as JSON, the limit is {limit:,}: "
             "store the data elsewhere and send its address, or raise JOBPIPE_MAX_PAYLOAD",
         )
 
 
 class TooManyNamesError(BadInputError):
-    """Jobs of as many pairs of queue and type are in the store as may be; none of the call was accepted."""
+    """The limit on pairs of queue and type with jobs is reached; no job of the call was accepted."""
 
     def __init__(self, queue: str, type: str, *, most: int) -> None:
         super().__init__(
             "queue",
-            f"{queue!r} has no job of type {type!r} yet, and {most:,} pairs of queue and type have jobs, which is "
-            "the most allowed: use fewer names, or raise JOBPIPE_MAX_NAMES",
+            f"{queue!r} has no job of type {type!r} yet, and the limit of {most:,} pairs of queue and type is reached: "
+            "use fewer names, or raise JOBPIPE_MAX_NAMES",
         )
         self.queue = queue
         self.type = type
@@ -72,7 +72,7 @@ class TooManyNamesError(BadInputError):
 
 
 class JobNotFoundError(JobpipeError, LookupError):
-    """No job has that id: it never was, or it finished long ago and was pruned."""
+    """No job has that id: it never existed, or it finished long ago and was deleted."""
 
     def __init__(self, id: str) -> None:
         super().__init__(f"no job has the id {id!r}")
@@ -105,14 +105,18 @@ class WrongStatusError(JobpipeError):
 
 
 class QueueFullError(JobpipeError):
-    """As many jobs are ready in the queue as may be; none of the call was accepted."""
+    """Too many jobs are ready in the queue; no job of the call was accepted."""
 
     SETTING: ClassVar = "QUEUE_SIZE"
 
     def __init__(self, queue: str, *, waiting: int, needed: int, capacity: int) -> None:
-        advice = "it can never fit: send fewer at once" if needed > capacity else "try again later"
+        advice = (
+            "the call is larger than the limit: send fewer at once"
+            if needed > capacity
+            else "try again later"
+        )
         super().__init__(
-            f"{self._full(queue)}: {needed:,} more needed, {waiting:,} of {capacity:,} places are taken; "
+            f"{self._full(queue)}: {waiting:,} of {capacity:,} jobs, {needed:,} more do not fit; "
             f"{advice}, or raise {self.SETTING}"
         )
         self.queue = queue
@@ -125,20 +129,20 @@ class QueueFullError(JobpipeError):
 
 
 class TooManyScheduledError(QueueFullError):
-    """As many jobs of the store are scheduled as may be, in all queues together; none of the call was accepted."""
+    """Too many jobs are scheduled in the store, in all queues together; no job of the call was accepted."""
 
     SETTING = "JOBPIPE_SCHEDULED_SIZE"
 
     def _full(self, queue: str) -> str:
-        return "too many jobs are scheduled for later"
+        return "too many jobs are scheduled"
 
 
 class StoppingError(JobpipeError):
-    """The service stops: it takes no more jobs."""
+    """The service is stopping and accepts no more jobs."""
 
     def __init__(self) -> None:
         super().__init__(
-            "the service is stopping and takes no more jobs: send it to another, or after the restart"
+            "the service is stopping and accepts no more jobs: try another instance, or again after the restart"
         )
 
 
@@ -146,7 +150,7 @@ class LeaseLostError(JobpipeError):
     """The lease ran out before the run ended: the job is, or was, given to another worker."""
 
     def __init__(self, id: str) -> None:
-        super().__init__(f"the lease of job {id!r} was lost: what this run came to was not recorded")
+        super().__init__(f"the lease of job {id!r} was lost: the outcome of this run was not recorded")
         self.id = id
 
 
@@ -155,11 +159,11 @@ class StoreError(JobpipeError):
 
 
 class StoreAwayError(StoreError):
-    """The store cannot be reached, or cannot write, for now; nothing of the call was done."""
+    """The store cannot be reached, or cannot write, at the moment; nothing was changed."""
 
 
 class StoreRefusedError(StoreError):
-    """The store cannot be used at all until somebody mends it."""
+    """The store cannot be used until it is repaired."""
 
 
 class SettingsError(JobpipeError, ValueError):
@@ -171,11 +175,11 @@ class SettingsError(JobpipeError, ValueError):
 
 
 class Signal(Exception):
-    """What a handler raises to steer its job."""
+    """Raised by a handler to decide what happens to its job."""
 
 
 class Retry(Signal):
-    """Run it again, after the back-off or so many seconds; it costs an attempt, and fails where none is left."""
+    """Run the job again, after the back-off or after the given time. Uses an attempt; without one left, the job fails."""
 
     def __init__(
         self, after: float | timedelta | None = None, reason: str = "the handler asked for a retry"
@@ -185,7 +189,7 @@ class Retry(Signal):
 
 
 class Snooze(Signal):
-    """Run it again after so many seconds, as if this run had not been."""
+    """Run the job again after the given time; this run does not count as an attempt."""
 
     def __init__(self, seconds: float | timedelta) -> None:
         self.seconds = _seconds("seconds", seconds)
@@ -193,7 +197,7 @@ class Snooze(Signal):
 
 
 class Cancel(Signal):
-    """End the job as cancelled; it is not run again."""
+    """End the job as cancelled; it does not run again."""
 
     def __init__(self, reason: str = "the handler cancelled it") -> None:
         super().__init__(reason)

@@ -39,7 +39,7 @@ Mark: TypeAlias = Literal[
 MARKS: Final[Mapping[Mark, str]] = {
     "enqueue-before": "jobs have come, and the store was not asked yet",
     "enqueue-inside": "the jobs are written",
-    "enqueue-after": "the jobs are accepted, and nobody was told",
+    "enqueue-after": "the jobs are accepted, and the notification was not sent yet",
     "claim-before": "there is room for jobs, and the store was not asked yet",
     "claim-inside": "the leases are written",
     "claim-after": "the leases are given, and the process does not hold them yet",
@@ -49,10 +49,10 @@ MARKS: Final[Mapping[Mark, str]] = {
     "settle-after": "the outcomes are recorded, and the process does not know",
     "tick-before": "a tick is due, and the store was not asked yet",
     "tick-inside": "the job of the tick is written, and the schedule has gone on to the next",
-    "tick-after": "the job of the tick is put in, and no worker was told",
+    "tick-after": "the job of the tick is enqueued, and no worker was told",
     "rescue-before": "it is time to look for jobs whose worker is lost, and the store was not asked yet",
     "rescue-inside": "those jobs are put back",
-    "rescue-after": "those jobs wait again, and nobody was told",
+    "rescue-after": "those jobs wait again, and the notification was not sent yet",
 }
 """What is so when a mark is reached. Inside is before the commit; Redis has no such mark, since a script is one step."""
 

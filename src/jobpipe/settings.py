@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Self
 
 from .errors import SettingsError
 from .failpoints import VARIABLE
+from .model.text import did_you_mean
 from .model.url import BadUrlError, read_target
 
 _PREFIX = "JOBPIPE_"
@@ -52,14 +53,14 @@ def _seconds(least: float) -> Callable[[str], float]:
 
 
 def _text(text: str) -> str:
-    """some text, not empty"""
+    """a non-empty text"""
     if not text.strip():
         raise ValueError
     return text.strip()
 
 
 def _token(text: str) -> str:
-    """ASCII letters, digits and signs without spaces, not empty"""
+    """printable ASCII characters without spaces, not empty"""
     text = text.strip()
     if not text or not text.isascii() or not text.isprintable() or " " in text:
         raise ValueError  # what no header can carry, no caller can show
@@ -67,7 +68,7 @@ def _token(text: str) -> str:
 
 
 def _list(text: str) -> tuple[str, ...]:
-    """a list, separated by commas"""
+    """a comma-separated list"""
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
@@ -76,7 +77,7 @@ class _WrongPart(ValueError):
 
 
 def _targets(text: str) -> tuple[str, ...]:
-    """a list of origins, separated by commas, such as https://api.example.com or https://*.example.com"""
+    """a comma-separated list of origins, such as https://api.example.com or https://*.example.com"""
     texts = _list(text)
     for each in texts:
         try:
@@ -120,62 +121,67 @@ class _Given(NamedTuple):
 class Settings:
     """All settings, read and checked."""
 
-    workers: int = _setting(4, "WORKERS", _integer(0, 10_000), "jobs at once in a process; 0: none, API only")
+    workers: int = _setting(
+        4, "WORKERS", _integer(0, 10_000), "jobs to run at once in each process; 0: API only"
+    )
     queue_size: int = _setting(
         64,
         "QUEUE_SIZE",
         _integer(0, 10**12),
-        "jobs that may be ready in a queue, beyond which HTTP callers are refused; 0: no limit",
+        "ready jobs a queue may have before HTTP callers are refused; 0: no limit",
     )
     scheduled_size: int = _setting(
         100_000,
         "JOBPIPE_SCHEDULED_SIZE",
         _integer(0, 10**12),
-        "jobs that may be scheduled in the store, beyond which HTTP callers are refused; 0: no limit",
+        "scheduled jobs the store may have before HTTP callers are refused; 0: no limit",
     )
     max_names: int = _setting(
         10_000,
         "JOBPIPE_MAX_NAMES",
         _integer(0, 10**9),
-        "pairs of queue and type that may have jobs, beyond which HTTP callers are refused; 0: no limit",
+        "pairs of queue and type that may have jobs before HTTP callers are refused a new one; 0: no limit",
     )
     store: str = _setting(
         DEFAULT_STORE,
         "JOBPIPE_STORE",
         _text,
-        "where the jobs are: sqlite:///path, postgresql://…, redis://… or memory://",
+        "URL of the store: sqlite:///path, postgresql://…, redis://… or memory://",
         secret=True,
     )
     host: str = _setting("127.0.0.1", "JOBPIPE_HOST", _text, "address to listen on")
-    port: int = _setting(8080, "JOBPIPE_PORT", _integer(0, 65_535), "port to listen on; 0: any free one")
-    token: str | None = _setting(None, "JOBPIPE_TOKEN", _token, "what callers have to show", secret=True)
+    port: int = _setting(8080, "JOBPIPE_PORT", _integer(0, 65_535), "port to listen on; 0: any free port")
+    token: str | None = _setting(None, "JOBPIPE_TOKEN", _token, "token that callers must send", secret=True)
     read_token: str | None = _setting(
-        None, "JOBPIPE_READ_TOKEN", _token, "the same, good for reading only", secret=True
+        None, "JOBPIPE_READ_TOKEN", _token, "token that allows only reading", secret=True
     )
-    token_file: str | None = _setting(None, "JOBPIPE_TOKEN_FILE", _text, "a file that holds the token")
+    token_file: str | None = _setting(None, "JOBPIPE_TOKEN_FILE", _text, "file that contains the token")
     max_payload: int = _setting(
-        262_144, "JOBPIPE_MAX_PAYLOAD", _integer(1, 2**30), "longest payload, in bytes of JSON"
+        262_144, "JOBPIPE_MAX_PAYLOAD", _integer(1, 2**30), "maximum size of a payload, in bytes of JSON"
     )
-    keep: float = _setting(604_800.0, "JOBPIPE_KEEP", _seconds(0), "seconds that finished jobs are kept")
+    keep: float = _setting(604_800.0, "JOBPIPE_KEEP", _seconds(0), "seconds to keep finished jobs")
     lease: float = _setting(
-        30.0, "JOBPIPE_LEASE", _seconds(0.1), "seconds after which a silent worker counts as lost"
+        30.0,
+        "JOBPIPE_LEASE",
+        _seconds(0.1),
+        "seconds without a heartbeat after which a worker counts as lost",
     )
     grace: float = _setting(
-        30.0, "JOBPIPE_GRACE", _seconds(0), "seconds that running jobs have to end at a stop"
+        30.0, "JOBPIPE_GRACE", _seconds(0), "seconds that running jobs get to finish at a stop"
     )
     http_targets: tuple[str, ...] = _setting(
-        (), "JOBPIPE_HTTP_TARGETS", _targets, "origins that http jobs may call; none: the type is off"
+        (), "JOBPIPE_HTTP_TARGETS", _targets, "origins that http jobs may call; none: http jobs are off"
     )
     allowed_hosts: tuple[str, ...] = _setting(
-        (), "JOBPIPE_ALLOWED_HOSTS", _list, "further names of this service"
+        (), "JOBPIPE_ALLOWED_HOSTS", _list, "additional host names of this service"
     )
     builtins: bool = _setting(
         False,
         "JOBPIPE_BUILTINS",
         _switch,
-        "offer the built-in types sleep and fail, as is done where no APP is given",
+        "enable the built-in types sleep and fail; always on without APP",
     )
-    log: str = _setting("text", "JOBPIPE_LOG", _log, "how to log: text or json")
+    log: str = _setting("text", "JOBPIPE_LOG", _log, "log format: text or json")
 
     @classmethod
     def load(
@@ -188,13 +194,13 @@ class Settings:
     ) -> Self:
         """Flags win over the environment, that over the `.env` file, that over the defaults of the program.
 
-        Flags and defaults are by field name; a value of None says nothing.
+        Flags and defaults are given by field name; None counts as not given.
         """
         flags, defaults = flags or {}, defaults or {}
         table = {each.name: each for each in fields(cls)}
         unknown = sorted((flags.keys() | defaults.keys()) - table.keys())
         if unknown:
-            raise SettingsError(unknown[0], "is not a setting")
+            raise SettingsError(unknown[0], f"is not a known setting{did_you_mean(unknown[0], table)}")
         environ = os.environ if environ is None else environ
         from_file = read_env_file(Path(env_file))
         given = {}
@@ -235,7 +241,7 @@ def _read(source: str, setting: Field[Any], value: Any) -> Any:
     except ValueError:
         shown = repr(text) if len(text) <= 60 else f"{text[:60]!r}…"
         if setting.metadata["secret"]:
-            shown = "something else" if text.strip() else "nothing"
+            shown = "another value (not shown)" if text.strip() else "an empty value"
         raise SettingsError(source, f"must be {read.__doc__}, got {shown}") from None
 
 
@@ -258,16 +264,16 @@ def _check_read_token(given: Mapping[str, _Given]) -> None:
         return
     if "token" not in given:
         raise SettingsError(
-            given["read_token"].source, "needs JOBPIPE_TOKEN beside it: nothing would guard the writes"
+            given["read_token"].source, "requires JOBPIPE_TOKEN: without it, every caller could write"
         )
     if given["read_token"].value == given["token"].value:
         raise SettingsError(
-            given["read_token"].source, "must differ from JOBPIPE_TOKEN: it would be good for writing"
+            given["read_token"].source, "must differ from JOBPIPE_TOKEN: it must not allow writing"
         )
 
 
 def unknown_settings(environ: Mapping[str, str] | None = None, env_file: Path | str = ".env") -> list[str]:
-    """Names that look like ours and are none: misspelt, most likely."""
+    """Variables that begin with JOBPIPE_ but are not settings: most likely misspelt."""
     known = {VARIABLE, *(name for each in fields(Settings) for name in variables_of(each))}
     given = {**(os.environ if environ is None else environ), **read_env_file(Path(env_file))}
     return sorted(name for name in given if name.startswith(_PREFIX) and name not in known)

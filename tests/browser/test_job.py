@@ -56,7 +56,7 @@ def test_attempts_have_their_errors_folded_and_a_failed_job_is_retried(page: Pag
     attempts.click()
     expect(trace).to_be_visible()
     page.get_by_role("button", name="Retry").click()
-    expect(page.locator("#toasts")).to_contain_text("It runs again")
+    expect(page.locator("#toasts")).to_contain_text("The job runs again")
     expect(attempts).to_have_count(2)
     expect(trace.last).to_be_visible()  # what was opened stays open
     expect(page.locator(".timeline .span.failed")).to_have_count(2)

@@ -86,7 +86,7 @@ def test_many_are_retried_and_cancelled_after_a_question(page: Page, service: Se
     cancel.click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("Cancel 3 jobs?")
-    expect(dialog).to_contain_text("in the queue bulk")
+    expect(dialog).to_contain_text("in queue bulk")
     dialog.get_by_role("button", name="Keep as it is").click()
     expect(dialog).to_have_count(0)
     assert service.job("bulk-1")["status"] == "scheduled"
@@ -97,7 +97,7 @@ def test_many_are_retried_and_cancelled_after_a_question(page: Page, service: Se
     assert service.job("bulk-other")["status"] == "scheduled", "it is of another queue"
     page.get_by_role("button", name="Retry all 3 that match").click()
     page.get_by_role("button", name="Retry 3 jobs", exact=True).click()
-    expect(page.locator("#toasts")).to_contain_text("3 jobs are run again")
+    expect(page.locator("#toasts")).to_contain_text("3 jobs are retried")
     for n in range(3):
         service.finished(f"bulk-{n}")
     expect(page.locator(".badge.done")).to_have_count(3)

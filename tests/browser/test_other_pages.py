@@ -15,7 +15,7 @@ def test_schedules_are_told_in_words_and_run_by_hand(page: Page, service: Servic
     digest = page.get_by_role("region", name="Schedule digest")
     expect(digest).to_contain_text("At 07:30 Monday to Friday, Europe/Berlin time")
     expect(digest.locator(".times li")).to_have_count(5)
-    expect(digest).to_contain_text("It has not run yet")
+    expect(digest).to_contain_text("The schedule has not run yet")
     often = page.get_by_role("region", name="Schedule often")
     expect(often).to_contain_text("Every 2 minutes")
     often.get_by_role("button", name="Run often now").click()
@@ -35,7 +35,7 @@ def test_a_schedule_is_paused_and_resumed_by_keyboard(page: Page, service: Servi
     page.keyboard.press("Enter")
     expect(page.locator("#toasts")).to_contain_text("held is paused")
     expect(card.locator(".badge")).to_have_text("paused")
-    expect(card).to_contain_text("None while it is paused")
+    expect(card).to_contain_text("None while paused")
     expect(card.locator(".times li")).to_have_count(0)
     assert service.client.get("schedules/held").json()["paused"]
     card.get_by_role("button", name="Run held now").click()
@@ -65,10 +65,10 @@ def test_workers_show_what_they_run(page: Page, service: Service) -> None:
     service.enqueue(id="busy", type="hold", payload={"note": ""})
     page.goto(f"{service.url}ui/workers")
     card = page.get_by_role("region", name="Worker")
-    expect(card).to_contain_text("of 4 places taken")
+    expect(card).to_contain_text("of 4 slots in use")
     expect(card.locator(".tag", has_text="hold")).to_be_visible()
     expect(card.get_by_role("link", name="busy")).to_be_visible()
-    expect(card).to_contain_text(re.compile("heard of (now|. s ago)"))
+    expect(card).to_contain_text(re.compile("last seen (now|. s ago)"))
 
 
 def test_limits_are_shown_with_who_holds_them_and_until_when(page: Page, service: Service) -> None:
@@ -95,7 +95,7 @@ def test_where_nothing_is_limited_it_says_how_to(page: Page, service: Service) -
         ),
     )
     page.goto(f"{service.url}ui/limits")
-    expect(page.locator(".empty")).to_contain_text("No type is limited")
+    expect(page.locator(".empty")).to_contain_text("No limits")
 
 
 def test_the_reference_has_every_call_and_is_searched(page: Page, service: Service) -> None:

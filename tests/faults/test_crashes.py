@@ -61,7 +61,7 @@ def test_who_waits_for_a_job_is_told_that_it_is_in_when_the_service_is_killed(st
     ((id, _, _),) = eventually(start.runs)
     service.kill()
     assert client.code() == 1
-    assert f"error: the job {id} is in, but cannot be waited for any longer" in client.output
+    assert f"error: the job {id} is enqueued, but waiting for it failed" in client.output
 
 
 def test_a_job_whose_process_is_killed_runs_again(durable: Start) -> None:

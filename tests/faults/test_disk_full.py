@@ -27,7 +27,7 @@ def enqueue_until_full(service: Program, prefix: str, payload: str) -> list[str]
         job = {"id": f"{prefix}{n}", "type": "mark", "payload": payload, "delay": 3600}
         answer = service.http.post("/enqueue", json=job)
         if answer.status_code == 503:
-            assert answer.json()["title"] == "The store is away"
+            assert answer.json()["title"] == "The store is unavailable"
             assert "Retry-After" in answer.headers
             return accepted
         assert answer.status_code == 202, answer.text

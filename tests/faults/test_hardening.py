@@ -234,7 +234,9 @@ def test_who_can_be_reached_by_others_wants_a_token(start: Start) -> None:
             f"http://127.0.0.1:{service.port}/jobs", headers={"Authorization": f"Bearer {token}"}
         )
         assert answer.status_code == 200
-        assert ("--insecure: whoever reaches this address" in service.output) == (flags == ["--insecure"])
+        assert ("--insecure: everyone who can reach this address" in service.output) == (
+            flags == ["--insecure"]
+        )
         assert "fewer than 16 characters" not in service.output
 
 

@@ -151,7 +151,7 @@ def test_what_was_planted_in_the_store_is_checked_at_the_run(start: Start, canar
     plant(start, "planted", "http", f'{{"url":"{canary.origin}"}}')
     job = service.finished("planted")
     assert (job["status"], job["attempts"], canary.connections) == ("failed", 1, 0)
-    assert "JOBPIPE_HTTP_TARGETS does not list" in job["error"]["message"]
+    assert "is not listed in JOBPIPE_HTTP_TARGETS" in job["error"]["message"]
 
 
 def test_a_wrong_entry_stops_the_start(start: Start) -> None:
@@ -219,7 +219,7 @@ def test_a_name_that_leads_within_is_refused(canary: Canary, address: str) -> No
         job = call(Liar(canary, answers), "http://api.example.com/")
         assert (job.status, job.attempts) == (JobStatus.FAILED, 1)
         assert job.error is not None
-        assert "no public address" in job.error.message
+        assert "is not public" in job.error.message
     assert canary.connections == 0
 
 

@@ -16,7 +16,7 @@ def test_a_file_that_is_gone_is_a_store_that_is_away(start: Start) -> None:
     for file in files:
         file.rename(away / file.name)
     answer = service.http.post("/enqueue", json={"id": "new", "type": "mark", "payload": ""})
-    assert (answer.status_code, answer.json()["title"]) == (503, "The store is away")
+    assert (answer.status_code, answer.json()["title"]) == (503, "The store is unavailable")
     for _ in range(5):
         assert service.http.get("/readyz").status_code == 503
     assert service.http.get("/health").status_code == 200

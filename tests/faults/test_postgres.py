@@ -125,7 +125,7 @@ def test_everything_goes_on_after_the_server_crashed(start: Start, own_postgres:
     for program in (service, worker):
         assert "Traceback" not in program.output, program.output
         assert program.output.count("the heartbeat waits for the store") == 1, program.output
-        assert program.output.count("the feed of work has to wait") == 1, program.output
+        assert program.output.count("the event feed (work) waits for the store") == 1, program.output
 
 
 def seconds_of(pid: int) -> float:

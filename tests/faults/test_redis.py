@@ -58,7 +58,7 @@ def test_restart_of_the_server_loses_nothing_and_is_over_soon(start: Start, serv
     server.stop(is_killed=True)
     eventually(lambda: service.http.get("/readyz").status_code == 503)
     answer = service.http.post("/enqueue", json={"id": "refused", "type": "mark"})
-    assert (answer.status_code, answer.json()["title"]) == (503, "The store is away")
+    assert (answer.status_code, answer.json()["title"]) == (503, "The store is unavailable")
     start.let_go()
     time.sleep(1)  # so long it is away: what tries all the time would write, and work, all the time
     said = warnings(service)
@@ -96,7 +96,7 @@ def test_full_server_is_a_store_that_is_away_for_new_jobs_only(start: Start, ser
     waiting = service.enqueue("mark", delay=0.5)
     server.ask("CONFIG", "SET", "maxmemory", "1")
     answer = service.http.post("/enqueue", json={"id": "refused", "type": "mark"})
-    assert (answer.status_code, answer.json()["title"]) == (503, "The store is away")
+    assert (answer.status_code, answer.json()["title"]) == (503, "The store is unavailable")
     start.let_go()
     service.all_done([held, waiting])
     for path in ("/stats", "/jobs", "/queues", f"/jobs/{held}", "/readyz"):

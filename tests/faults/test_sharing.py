@@ -160,7 +160,7 @@ def test_memory_is_refused_for_two_processes(start: Start) -> None:
     for command in ("serve", "worker"):
         program = start(command, "--store", "memory://", "--processes", "2")
         assert program.code() == 2
-        assert program.output == "error: --processes must be 1 with memory://, which no two processes share\n"
+        assert program.output == "error: --processes must be 1 with memory://, which processes cannot share\n"
 
 
 def test_jobs_run_within_the_poll_interval_though_nobody_watches_the_file(start: Start) -> None:

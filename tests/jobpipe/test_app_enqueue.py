@@ -135,7 +135,7 @@ def test_a_wrong_value_is_refused_by_field_and_nothing_is_put_in(
 def test_a_payload_over_the_limit_is_refused(on: On) -> None:
     async def scenario(pipe: Jobpipe) -> None:
         await pipe.enqueue("echo", "x" * 98)
-        with pytest.raises(PayloadTooLargeError, match="101 bytes as JSON, 100 are allowed"):
+        with pytest.raises(PayloadTooLargeError, match="101 bytes as JSON, the limit is 100"):
             await pipe.enqueue("echo", "x" * 99)
 
     on(scenario, max_payload=100)
@@ -271,7 +271,7 @@ def test_one_wrong_job_spoils_the_whole_batch(on: On) -> None:
         await refuse(pipe, JobConflictError, JobRequest(id="twice"), JobRequest(id="twice"))
         await refuse(pipe, QueueFullError, *(JobRequest() for _ in range(10)))
         error = await refuse(pipe, BadInputError, JobRequest(), JobRequest(payload="\x00"))
-        assert str(error).startswith("jobs[1].payload holds")
+        assert str(error).startswith("jobs[1].payload contains")
         error = await refuse(pipe, BadInputError, JobRequest(type="sleep", payload=[]), JobRequest())
         assert str(error).startswith("jobs[0].payload ")
         error = await refuse(pipe, BadInputError, JobRequest(), JobRequest(), JobRequest(id="a b"))

@@ -27,7 +27,7 @@ from .conftest import On
 @pytest.mark.parametrize("verb", ["get", "wait", "explain", "cancel", "retry"])
 def test_id_that_is_no_text_is_refused(on: On, verb: str) -> None:
     async def scenario(pipe: Jobpipe) -> None:
-        with pytest.raises(BadInputError, match="id must be a text, got 5"):
+        with pytest.raises(BadInputError, match="id must be a string, got 5"):
             await getattr(pipe, verb)(5)
 
     on(scenario)

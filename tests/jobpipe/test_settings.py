@@ -116,9 +116,9 @@ def test_a_wrong_value_names_the_place_that_it_came_from(tmp_path: Path) -> None
 
 
 def test_an_unknown_name_is_refused() -> None:
-    with pytest.raises(SettingsError, match="wrkers is not a setting"):
+    with pytest.raises(SettingsError, match="wrkers is not a known setting"):
         Settings.load(environ={}, env_file=NO_FILE, defaults={"wrkers": 3})
-    with pytest.raises(SettingsError, match="wrkers is not a setting"):
+    with pytest.raises(SettingsError, match=r"^wrkers is not a known setting; did you mean 'workers'\?$"):
         load({"wrkers": 3})
 
 
@@ -154,7 +154,7 @@ def test_a_token_file_that_holds_no_token_is_refused(tmp_path: Path) -> None:
 
 def test_a_read_token_needs_another_token_beside_it() -> None:
     assert load(JOBPIPE_TOKEN="a", JOBPIPE_READ_TOKEN="b").read_token == "b"
-    with pytest.raises(SettingsError, match="JOBPIPE_READ_TOKEN needs JOBPIPE_TOKEN"):
+    with pytest.raises(SettingsError, match="JOBPIPE_READ_TOKEN requires JOBPIPE_TOKEN"):
         load(JOBPIPE_READ_TOKEN="b")
     with pytest.raises(SettingsError, match="JOBPIPE_READ_TOKEN must differ"):
         load(JOBPIPE_TOKEN="a", JOBPIPE_READ_TOKEN="a")

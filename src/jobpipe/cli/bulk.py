@@ -90,15 +90,15 @@ class Bulk:
 
     def how_far(self) -> str:
         """What one needs to know to go on."""
-        done = "nothing was put in"
+        done = "nothing was enqueued"
         if self._last:
-            done = f"{_lines(1, self._last)} {'is' if self._last == 1 else 'are'} in"
+            done = f"{_lines(1, self._last)} {'is' if self._last == 1 else 'are'} enqueued"
         if self._doubtful:
             return (
-                f"{done}, of {_lines(self._last + 1, self._doubtful)} it is not known: "
-                "those that have an id can be put in again"
+                f"{done}, {_lines(self._last + 1, self._doubtful)} may be enqueued or not: "
+                "it is safe to enqueue lines with an id again"
             )
-        return f"{done}: go on with line {self._last + 1:,}" if self._last else done
+        return f"{done}: continue with line {self._last + 1:,}" if self._last else done
 
 
 def _lines(first: int, last: int) -> str:

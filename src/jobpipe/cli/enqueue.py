@@ -1,4 +1,4 @@
-"""`enqueue`: put a job in, or all the jobs of a file, and wait for them if that is wanted."""
+"""`enqueue`: enqueue a job, or the jobs of a file, and optionally wait for them."""
 
 from __future__ import annotations
 
@@ -46,26 +46,28 @@ def enqueue(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="put in the jobs of a file, a JSON object a line; - for stdin. The other options are for lines "
-            "that do not say otherwise",
+            help="enqueue the jobs of a file, one JSON object per line; - for stdin. Other options are defaults "
+            "for its lines",
             show_default=False,
         ),
     ] = None,
     id: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="its id; the same id again is the same job", show_default=False),
+        typer.Option(
+            metavar="ID", help="id of the job; the same id again is the same job", show_default=False
+        ),
     ] = None,
     queue: Annotated[
         str | None,
         typer.Option(
-            metavar="QUEUE", help="its queue", show_default="default", autocompletion=complete_queue
+            metavar="QUEUE", help="queue of the job", show_default="default", autocompletion=complete_queue
         ),
     ] = None,
     max_retries: Annotated[
         int | None,
         typer.Option(
             metavar="N",
-            help="runs after the first, 0-100",
+            help="retries after the first run, 0-100",
             parser=whole_number,
             show_default="10",
         ),
@@ -89,17 +91,17 @@ def enqueue(
     deadline: Annotated[
         float | None,
         typer.Option(
-            metavar="SECONDS", help="seconds that one run may take", parser=seconds, show_default=False
+            metavar="SECONDS", help="time limit of one run, in seconds", parser=seconds, show_default=False
         ),
     ] = None,
     wait: Annotated[
-        bool, typer.Option("--wait", help="wait until it is finished (all are); code 1 unless done")
+        bool, typer.Option("--wait", help="wait until all jobs are finished; exit code 1 unless all are done")
     ] = False,
     timeout: Annotated[
         float | None,
         typer.Option(
             metavar="SECONDS",
-            help="seconds to wait at the most, with --wait; code 1 when they are over",
+            help="maximum number of seconds to wait, with --wait; exit code 1 on timeout",
             parser=seconds,
             show_default=False,
         ),
@@ -107,7 +109,7 @@ def enqueue(
     json: Json = False,
     flags: Mapping[str, Any],
 ) -> None:
-    """Put a job in, or the jobs of a file."""
+    """Enqueue a job, or the jobs of a file."""
     options = {
         "queue": queue,
         "max_retries": max_retries,
@@ -117,21 +119,21 @@ def enqueue(
         "deadline": deadline,
     }
     if timeout is not None and not wait:
-        raise BadInputError("--timeout", "is for --wait: without it nothing is waited for")
+        raise BadInputError("--timeout", "requires --wait")
     if timeout is not None and not timeout >= 0:
         raise BadInputError("--timeout", f"must be 0 or more seconds, got {timeout:g}")
     if flags.get("url") is not None and "queue_size" in flags:
-        raise BadInputError("--queue-size", "is for a store: a service has its own")
+        raise BadInputError("--queue-size", "cannot be used with --url: the service has its own limit")
     if file is not None:
         if payload is not None or id is not None:
             raise BadInputError(
                 "PAYLOAD" if payload is not None else "--id",
-                "is for one job: with --file, give it in the lines",
+                "cannot be used with --file: write it in the lines of the file",
             )
         defaults = {name: value for name, value in {"type": type, **options}.items() if value is not None}
         _put_file(file, defaults, wait, timeout, json, flags)
     elif type is None:
-        raise BadInputError("TYPE", "must be given, or else --file: jobpipe enqueue echo '\"hello\"'")
+        raise BadInputError("TYPE", "or --file is required, for example: jobpipe enqueue echo '\"hello\"'")
     else:
         _put_one(type, typed_payload(payload or "null"), {"id": id, **options}, wait, timeout, json, flags)
 
@@ -157,23 +159,21 @@ def _put_one(
             if as_json:
                 print_json({"id": receipt.id, "status": receipt.status})
             else:
-                typer.echo(
-                    f"{receipt.id} {receipt.status}{'' if receipt.is_new else ' (it was there already)'}"
-                )
+                typer.echo(f"{receipt.id} {receipt.status}{'' if receipt.is_new else ' (already existed)'}")
             return
         try:
             job = target.wait(receipt.id, timeout, lambda why: typer.echo(why.text, err=True))
         except KeyboardInterrupt:
-            raise fail(f"interrupted: the job {receipt.id} is in, and goes on", 130) from None
+            raise fail(f"interrupted: the job {receipt.id} is enqueued and continues", 130) from None
         except JobpipeError as error:
             raise fail(
-                f"the job {receipt.id} is in, but cannot be waited for any longer; "
-                f"jobpipe job {receipt.id} shows it when that is over: {error}"
+                f"the job {receipt.id} is enqueued, but waiting for it failed: {error}; "
+                f"jobpipe job {receipt.id} shows it later"
             ) from None
     print_json(job) if as_json else print_job(job)
     if not job.is_finished and timeout is not None:
         raise fail(
-            f"the job {job.id} is in, but not finished after {timeout:g} s: it is {job.status}, and goes on; "
+            f"timed out after {timeout:g} s: the job {job.id} is {job.status} and continues; "
             f"jobpipe job {job.id} shows it"
         )
     if job.status != "done":
@@ -196,7 +196,7 @@ def _put_file(
 
     with open_source(path, defaults) as source, open_target(flags, may_make=True) as target:
         bulk = Bulk(target, source.name, keeps_ids=wait)
-        with bar("putting in", source.size, is_quiet=as_json, in_bytes=True) as shown:
+        with bar("enqueuing", source.size, is_quiet=as_json, in_bytes=True) as shown:
             problem = _fill(bulk, source, shown)
         found: dict[str, int] = {}
         if wait and problem is None:
@@ -207,7 +207,7 @@ def _put_file(
         raise problem
     if (left := found.get("unfinished")) and timeout is not None:
         jobs = counted(left, "job", "is", "are")
-        raise fail(f"{jobs} not finished after {timeout:g} s; all are in, and go on: jobpipe jobs shows them")
+        raise fail(f"timed out after {timeout:g} s: {jobs} not finished; jobpipe jobs shows them")
     if found.keys() - {"done"}:
         raise typer.Exit(1)
 
@@ -248,10 +248,11 @@ def _await(
         found.update(target.wait_all(ids, timeout, tell, reach))
     except KeyboardInterrupt:
         return fail(
-            f"interrupted: at least {reached:,} of {len(ids):,} jobs are finished; all are in, and go on", 130
+            f"interrupted: at least {reached:,} of {len(ids):,} jobs are finished; all are enqueued and continue",
+            130,
         )
     except JobpipeError as error:
-        return fail(f"{error}; at least {reached:,} of {len(ids):,} jobs are finished; all are in", 1)
+        return fail(f"{error}; at least {reached:,} of {len(ids):,} jobs are finished; all are enqueued", 1)
     return None
 
 
@@ -261,6 +262,6 @@ def _print_outcome(bulk: Bulk, found: dict[str, int], as_json: bool) -> None:
     if as_json:
         print_json({"new": bulk.new, "known": bulk.known, **found})
         return
-    typer.echo(f"{bulk.new:,} put in, {bulk.known:,} there already")
+    typer.echo(f"{bulk.new:,} enqueued, {bulk.known:,} already existed")
     if found:
         typer.echo(", ".join(f"{number:,} {status}" for status, number in sorted(found.items())))

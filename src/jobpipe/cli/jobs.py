@@ -1,4 +1,4 @@
-"""`jobs` and `job`: look at jobs."""
+"""`jobs` and `job`: inspect jobs."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from .completion.candidates import complete_id, complete_queue, complete_status,
 from .guard import guarded
 from .options import whole_number, with_target
 
-Json = Annotated[bool, typer.Option("--json", help="JSON, for programs")]
+Json = Annotated[bool, typer.Option("--json", help="print JSON")]
 Status = Annotated[
     str | None,
     typer.Option(
         "--status",
         metavar="STATUS",
-        help="only with this status: queued, done, …",
+        help="only jobs with this status: queued, done, …",
         show_default=False,
         autocompletion=complete_status,
     ),
@@ -25,7 +25,11 @@ Status = Annotated[
 Type = Annotated[
     str | None,
     typer.Option(
-        "--type", metavar="TYPE", help="only of this type", show_default=False, autocompletion=complete_type
+        "--type",
+        metavar="TYPE",
+        help="only jobs of this type",
+        show_default=False,
+        autocompletion=complete_type,
     ),
 ]
 Queue = Annotated[
@@ -33,7 +37,7 @@ Queue = Annotated[
     typer.Option(
         "--queue",
         metavar="QUEUE",
-        help="only of this queue",
+        help="only jobs in this queue",
         show_default=False,
         autocompletion=complete_queue,
     ),
@@ -47,7 +51,7 @@ def jobs(
     status: Status = None,
     type: Type = None,
     queue: Queue = None,
-    limit: Annotated[int, typer.Option(metavar="N", help="how many at the most", parser=whole_number)] = 50,
+    limit: Annotated[int, typer.Option(metavar="N", help="maximum number of jobs", parser=whole_number)] = 50,
     json: Json = False,
     flags: Mapping[str, Any],
 ) -> None:
@@ -67,8 +71,8 @@ def jobs(
 @with_target
 def job(
     *,
-    id: Annotated[str, typer.Argument(metavar="ID", help="its id", autocompletion=complete_id)],
-    explain: Annotated[bool, typer.Option("--explain", help="say why it is not running")] = False,
+    id: Annotated[str, typer.Argument(metavar="ID", help="id of the job", autocompletion=complete_id)],
+    explain: Annotated[bool, typer.Option("--explain", help="explain why it is not running")] = False,
     json: Json = False,
     flags: Mapping[str, Any],
 ) -> None:

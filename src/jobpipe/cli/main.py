@@ -16,7 +16,7 @@ from .top import command as top
 
 app = typer.Typer(
     name="jobpipe",
-    help="Run background jobs, put them in, and look at them.",
+    help="Run, enqueue, inspect and manage background jobs.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # Why: rich would double the time that `--help` takes

@@ -1,4 +1,4 @@
-"""`cancel`, `retry`, `pause` and `resume`: change what becomes of jobs."""
+"""`cancel`, `retry`, `pause` and `resume`: manage jobs and queues."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 Ids = Annotated[
     list[str] | None,
-    typer.Argument(metavar="ID", help="the jobs", show_default=False, autocompletion=complete_id),
+    typer.Argument(metavar="ID", help="ids of the jobs", show_default=False, autocompletion=complete_id),
 ]
 All = Annotated[bool, typer.Option("--all", help="all jobs")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="do not ask before many jobs are changed")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="do not ask for confirmation")]
 Name = Annotated[
-    str, typer.Argument(metavar="QUEUE", help="the name of a queue", autocompletion=complete_queue)
+    str, typer.Argument(metavar="QUEUE", help="name of the queue", autocompletion=complete_queue)
 ]
 
 
@@ -67,14 +67,14 @@ def retry(
 @guarded
 @with_target
 def pause(*, queue: Name, json: Json = False, flags: Mapping[str, Any]) -> None:
-    """Start no more jobs of a queue."""
+    """Pause a queue: no more of its jobs start."""
     _hold("pause", queue, json, flags)
 
 
 @guarded
 @with_target
 def resume(*, queue: Name, json: Json = False, flags: Mapping[str, Any]) -> None:
-    """Let the jobs of a paused queue start again."""
+    """Resume a paused queue."""
     _hold("resume", queue, json, flags)
 
 
@@ -95,9 +95,7 @@ def _steer(
 
     has_filter = any(value is not None for value in filters.values())
     if sum([bool(ids), has_filter, is_all]) != 1:
-        raise BadInputError(
-            "ID", "must be given, or else a filter such as --type, or else --all: one of these"
-        )
+        raise BadInputError("ID", "is required, or a filter such as --type, or --all: exactly one of these")
     with open_target(flags) as target:
         if ids:
             _steer_each(target, verb, ids, as_json)
@@ -107,7 +105,9 @@ def _steer(
         try:
             count = target.steer_many(verb, **filters)
         except KeyboardInterrupt:
-            raise fail(f"interrupted: some jobs may be changed; the same {verb} again goes on", 130) from None
+            raise fail(
+                f"interrupted: some jobs may have changed; run {verb} again to continue", 130
+            ) from None
     print_json({"count": count}) if as_json else typer.echo(counted(count, "job"))
 
 
@@ -129,7 +129,7 @@ def _steer_each(target: Target, verb: str, ids: list[str], as_json: bool) -> Non
         changed.append(job)
         if not as_json:
             is_pending = verb == "cancel" and job.status == "running"
-            typer.echo(f"{job.id} {job.status}{' (it is told to end)' if is_pending else ''}")
+            typer.echo(f"{job.id} {job.status}{' (cancelling)' if is_pending else ''}")
     if as_json:
         print_json(changed, without=("payload", "result", "history"))
     if code:
@@ -144,7 +144,7 @@ def _ask(verb: str, count: int) -> None:
         return
     what = f"{verb} {counted(count, 'job') if count <= MOST_COUNTED else f'more than {MOST_COUNTED:,} jobs'}"
     if not sys.stdin.isatty():
-        raise BadInputError("--yes", f"must be given where nobody can be asked: it would {what}")
+        raise fail(f"no terminal to confirm on, pass --yes to {what}", 2)
     typer.echo(f"{what}? [y/N] ", err=True, nl=False)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise fail("nothing was changed")
@@ -160,7 +160,5 @@ def _hold(verb: str, queue: str, as_json: bool, flags: Mapping[str, Any]) -> Non
         print_json(info)
     else:
         state = "paused" if info.paused else "running"
-        waiting = counted(info.scheduled + info.queued, "job", "waits", "wait")
-        typer.echo(
-            f"{escape(info.name)} {state}: {waiting}, {info.running:,} {'runs' if info.running == 1 else 'run'}"
-        )
+        waiting = counted(info.scheduled + info.queued, "job", "waiting", "waiting")
+        typer.echo(f"{escape(info.name)} {state}: {waiting}, {info.running:,} running")

@@ -23,7 +23,7 @@ _URL = Annotated[
     typer.Option(
         "--url",
         metavar="URL",
-        help="a running service, such as http://localhost:8080, in place of the store",
+        help="URL of a running service, such as http://localhost:8080, instead of a store",
         show_default=False,
     ),
 ]
@@ -35,7 +35,7 @@ _QUEUE_SIZE = Annotated[
     typer.Option(
         "--queue-size",
         metavar="N",
-        help="jobs that may be ready in a queue of the store, beyond which it takes no more (default: no limit)",
+        help="ready jobs a queue may have before it takes no more (default: no limit)",
         show_default=False,
     ),
 ]

@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 @guarded
 def promote(
     source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="The store to move from, such as sqlite:///jobpipe.db.")
+        str, typer.Argument(metavar="SOURCE", help="store to move from, such as sqlite:///jobpipe.db")
     ],
     target: Annotated[
-        str, typer.Argument(metavar="TARGET", help="The store to move to, such as postgresql://host/name.")
+        str, typer.Argument(metavar="TARGET", help="store to move to, such as postgresql://host/name")
     ],
     json: Json = False,
 ) -> None:
     """Move unfinished jobs and schedules to another store. Ids and attempts are kept.
 
-    They are gone from the source when it ends, and counted. Interrupted, it can be run again. Finished jobs stay.
+    They are removed from the source. If it is interrupted, run it again. Finished jobs stay in the source.
     """
     from ..gateway.promote import promote as move
     from ..stores import open_store
@@ -51,14 +51,14 @@ def promote(
         try:
             moved = move(old, new, report, lambda what: shown.say(f"waiting for {what} …"))
         except KeyboardInterrupt:
-            how_far = f"{reached[0].jobs:,} of {reached[0].of:,} jobs are" if reached else "nothing is"
+            how_far = f"{reached[0].jobs:,} of {reached[0].of:,} jobs were" if reached else "nothing was"
             shown.say(f"interrupted: {how_far} moved; run it again to move the rest")
             raise typer.Exit(130) from None
     if json:
         print_json({"jobs": moved.jobs, "already": moved.already, "schedules": moved.schedules})
     else:
         were = counted(moved.already, "job", "was", "were")
-        already = f" ({were} there already)" if moved.already else ""
+        already = f" ({were} already there)" if moved.already else ""
         what = f"{counted(moved.jobs, 'job')} and {counted(moved.schedules, 'schedule')}"
         typer.echo(f"{what} moved to {new.url}{already}")
 

@@ -33,8 +33,8 @@ T = TypeVar("T")
 
 _PATIENCE = 30.0
 _HINTS = {
-    "no-token": "give the service's token with --token, or in JOBPIPE_TOKEN",
-    "read-only-token": "give the token for writing with --token, or in JOBPIPE_TOKEN",
+    "no-token": "pass the service's token with --token or JOBPIPE_TOKEN",
+    "read-only-token": "pass the token that allows writing with --token or JOBPIPE_TOKEN",
 }
 """What the caller can do, by the kind of problem."""
 
@@ -76,7 +76,7 @@ class ServiceTarget(Target):
         if not _is_address(url):
             got = masked(url) if "@" in url or "?" in url or "://" in url else repr(url)
             raise SettingsError(
-                "--url", f"must be the address of a service, as http://localhost:8080 is, got {got}"
+                "--url", f"must be the URL of a service, such as http://localhost:8080, got {got}"
             )
         self._url = url.rstrip("/")
         self._patience = patience
@@ -172,7 +172,7 @@ class ServiceTarget(Target):
             return msgspec.json.decode(answer.body, type=type)
         except msgspec.DecodeError:
             raise JobpipeError(
-                f"what answers at {self._url} is no jobpipe service, or one of another version"
+                f"the server at {self._url} is not a jobpipe service, or has another version"
             ) from None
 
     def check(self) -> tuple[str, list[str]]:
@@ -180,7 +180,7 @@ class ServiceTarget(Target):
         stats = self.stats()
         queued = counted(stats.queued, "job", "is queued", "are queued")
         waiting = f"{queued}, {stats.scheduled:,} scheduled, {stats.running:,} running"
-        return self._url, ["it is ready: it has started, and its store answers", waiting]
+        return self._url, ["ready: the service has started and its store answers", waiting]
 
     def _call(self, method: str, path: str, fields: Any = None, seconds: float = 0.0) -> _Answer:
         """The answer; what the service refuses is raised."""
@@ -208,7 +208,7 @@ class ServiceTarget(Target):
         try:
             problem = msgspec.json.decode(error.read(), type=_Problem)
         except (msgspec.DecodeError, HTTPException, OSError):
-            text = f"what is at {self._url} answers {error.code} {error.reason}: is it a jobpipe service?"
+            text = f"the server at {self._url} answered {error.code} {error.reason}: is it a jobpipe service?"
             return JobpipeError(text)
         if problem.field is not None:
             return BadInputError(problem.field, problem.detail.removeprefix(problem.field).strip())

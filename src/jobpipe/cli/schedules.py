@@ -1,4 +1,4 @@
-"""`schedules`: look at what puts jobs in by itself, and change it."""
+"""`schedules`: inspect and manage schedules."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ app = typer.Typer(name="schedules", invoke_without_command=True)
 _MISSED = ("one", "none")
 
 Name = Annotated[
-    str, typer.Argument(metavar="NAME", help="the name of the schedule", autocompletion=complete_schedule)
+    str, typer.Argument(metavar="NAME", help="name of the schedule", autocompletion=complete_schedule)
 ]
 
 
@@ -32,11 +32,11 @@ Name = Annotated[
 @guarded
 @with_target
 def schedules(*, ctx: typer.Context, json: Json = False, flags: Mapping[str, Any]) -> None:
-    """List schedules, with their next and last runs; or change one."""
+    """List schedules with their next and last runs, or manage one."""
     if ctx.invoked_subcommand is not None:
         if json or flags:
             given = "--json" if json else f"--{next(iter(flags))}"
-            raise BadInputError(given, f"must come after the word {ctx.invoked_subcommand!r}")
+            raise BadInputError(given, f"must come after {ctx.invoked_subcommand!r}")
         return
     from .render.tables import print_json, print_schedules
 
@@ -65,49 +65,49 @@ def put(
         str,
         typer.Option(
             metavar="TYPE",
-            help="the job type that it puts in",
+            help="type of its jobs",
             show_default=False,
             autocompletion=complete_type,
         ),
     ],
     payload: Annotated[
-        str, typer.Option(metavar="JSON", help="the payload of its jobs, as JSON", show_default="null")
+        str, typer.Option(metavar="JSON", help="payload of its jobs, as JSON", show_default="null")
     ] = "null",
     queue: Annotated[
         str | None,
         typer.Option(
             metavar="QUEUE",
-            help="the queue of its jobs",
+            help="queue of its jobs",
             show_default="default",
             autocompletion=complete_queue,
         ),
     ] = None,
     every: Annotated[
         float | None,
-        typer.Option(
-            metavar="SECONDS", help="tick every so many seconds", parser=seconds, show_default=False
-        ),
+        typer.Option(metavar="SECONDS", help="seconds between two ticks", parser=seconds, show_default=False),
     ] = None,
     cron: Annotated[
         str | None,
-        typer.Option(metavar="EXPRESSION", help="tick by the time of day: '0 3 * * *'", show_default=False),
+        typer.Option(
+            metavar="EXPRESSION", help="cron expression of the ticks: '0 3 * * *'", show_default=False
+        ),
     ] = None,
     tz: Annotated[
         str | None,
-        typer.Option(metavar="ZONE", help="the time zone of --cron: Europe/Berlin", show_default="UTC"),
+        typer.Option(metavar="ZONE", help="time zone of --cron: Europe/Berlin", show_default="UTC"),
     ] = None,
     missed: Annotated[
         str,
         typer.Option(
             metavar="one|none",
-            help="what becomes of ticks that passed while nothing ran: one job for all, or none",
+            help="jobs to enqueue for ticks that were missed while nothing ran: one for all, or none",
             autocompletion=lambda: [*_MISSED],
         ),
     ] = "one",
     json: Json = False,
     flags: Mapping[str, Any],
 ) -> None:
-    """Make or change a schedule. One whose timing stays the same keeps its ticks."""
+    """Create or change a schedule. If its timing stays the same, its next tick does too."""
     from .render.tables import print_json, print_schedule
 
     if missed not in _MISSED:
@@ -127,7 +127,7 @@ def put(
 @guarded
 @with_target
 def run(*, name: Name, json: Json = False, flags: Mapping[str, Any]) -> None:
-    """Put the job of a schedule in now, beside its ticks."""
+    """Enqueue the job of a schedule now, in addition to its ticks."""
     from .render.tables import print_json
 
     receipt = _asked(flags, lambda target: target.run_schedule(name))
@@ -141,7 +141,7 @@ def run(*, name: Name, json: Json = False, flags: Mapping[str, Any]) -> None:
 @guarded
 @with_target
 def pause(*, name: Name, json: Json = False, flags: Mapping[str, Any]) -> None:
-    """Let no tick of a schedule fire until it is resumed. That outlasts restarts; it can still be run by hand."""
+    """Pause a schedule: no tick fires until it is resumed. It stays paused over restarts."""
     _hold("pause", name, json, flags)
 
 
@@ -149,7 +149,7 @@ def pause(*, name: Name, json: Json = False, flags: Mapping[str, Any]) -> None:
 @guarded
 @with_target
 def resume(*, name: Name, json: Json = False, flags: Mapping[str, Any]) -> None:
-    """Let a paused schedule go on with its next tick from now. What passed meanwhile was not missed."""
+    """Resume a paused schedule. Ticks during the pause do not count as missed."""
     _hold("resume", name, json, flags)
 
 
@@ -157,7 +157,7 @@ def resume(*, name: Name, json: Json = False, flags: Mapping[str, Any]) -> None:
 @guarded
 @with_target
 def drop(*, name: Name, json: Json = False, flags: Mapping[str, Any]) -> None:
-    """Forget a schedule. Its jobs stay; one that a program declares comes back when that starts."""
+    """Delete a schedule. Its jobs stay. If a program declares it, it comes back when the program starts."""
     from .render.tables import print_json
 
     _asked(flags, lambda target: target.drop_schedule(name))

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 App = Annotated[
     str | None,
     typer.Argument(
-        metavar="APP", help="module:attribute of your Jobpipe; else the built-in types", show_default=False
+        metavar="APP",
+        help="module:attribute of your Jobpipe; without it, the built-in types run",
+        show_default=False,
     ),
 ]
-Processes = Annotated[
-    int, typer.Option(metavar="N", help="how many processes to keep running, 1-1000", parser=whole_number)
-]
-Insecure = Annotated[bool, typer.Option("--insecure", help="listen beyond this machine without a token")]
+Processes = Annotated[int, typer.Option(metavar="N", help="number of processes, 1-1000", parser=whole_number)]
+Insecure = Annotated[bool, typer.Option("--insecure", help="let other machines connect without a token")]
 
 _ALL = [each.name for each in fields(Settings)]
 _WEB_ONLY = {
@@ -59,7 +59,7 @@ def serve(
 @guarded
 @with_settings([name for name in _ALL if name not in _WEB_ONLY])
 def worker(*, app: App = None, processes: Processes = 1, flags: Mapping[str, Any]) -> None:
-    """Run workers only."""
+    """Run workers without the API."""
     _supervise(app, processes, flags, is_web=False)
 
 
@@ -78,9 +78,9 @@ def _supervise(
         )
     setup_logging(Settings.load(flags).log)  # what is wrong without the program is told before it is imported
     if marks.ARE_ON:
-        logger.warning("%s is set: processes may kill themselves, which is for tests alone", marks.VARIABLE)
+        logger.warning("%s is set: processes may kill themselves, which is for tests only", marks.VARIABLE)
     for name in unknown_settings():
-        logger.warning("%s is not a setting, and is not looked at", name)
+        logger.warning("%s is not a known setting and is ignored", name)
 
     def child(link: SupervisorLink) -> int:
         from .child import run_child  # only there: it brings asyncio, and the user's program
@@ -90,7 +90,7 @@ def _supervise(
     def prepare(told: Mapping[str, Any]) -> Terms:
         setup_logging(told["log"])
         if processes > 1 and not told["is_shared"]:
-            raise SettingsError("--processes", "must be 1 with memory://, which no two processes share")
+            raise SettingsError("--processes", "must be 1 with memory://, which processes cannot share")
         if not is_web:
             return supervisor.Terms(grace=told["grace"], announcement="working")
         from ..process.listening import is_reachable, listen, url_of
@@ -99,12 +99,12 @@ def _supervise(
         sockets = listen(told["host"], told["port"], beyond_loopback=is_open)
         if not told["has_token"] and any(map(is_reachable, sockets)):
             logger.warning(
-                "--insecure: whoever reaches this address may read all jobs, put some in and cancel them; "
-                "a token (JOBPIPE_TOKEN) would shut them out"
+                "--insecure: everyone who can reach this address can read, enqueue and cancel jobs; "
+                "set a token (JOBPIPE_TOKEN) to prevent that"
             )
         if told["has_short_token"]:
             logger.warning(
-                "a token has fewer than 16 characters and can be guessed; this makes a better one: "
+                "a token has fewer than 16 characters and can be guessed; create a better one: "
                 "python -c 'import secrets; print(secrets.token_urlsafe(32))'"
             )
         announcement = f"listening on {url_of(sockets[0])}"

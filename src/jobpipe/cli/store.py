@@ -1,4 +1,4 @@
-"""`migrate` and `check`: look after the store itself."""
+"""`migrate` and `check`: manage the store itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .options import with_settings, with_target
 @guarded
 @with_settings(["store"])
 def migrate(*, json: Json = False, flags: Mapping[str, Any]) -> None:
-    """Bring the store's schema up to date. Every other command does so too; this one does nothing else."""
+    """Bring the store's schema up to date. Every other command does this too; this one does nothing else."""
     from ..settings import Settings
     from ..stores import open_store
     from .render.tables import print_json
@@ -34,9 +34,9 @@ def migrate(*, json: Json = False, flags: Mapping[str, Any]) -> None:
 @guarded
 @with_target
 def check(*, json: Json = False, flags: Mapping[str, Any]) -> None:
-    """Say how safe jobs are in the store, or if a service is ready.
+    """Check how safe jobs are in the store, or if a service is ready.
 
-    Code 1 if the store cannot be used, or the service is not ready.
+    Exit code 1 if the store cannot be used, or the service is not ready.
     """
     from .render.tables import print_json
     from .target import open_target

@@ -67,11 +67,13 @@ def open_target(flags: Mapping[str, Any], *, may_make: bool = False) -> Target:
 def check_url(name: str, url: str, *, may_make: bool) -> None:
     """SettingsError for a store that nobody else could see, or that is not there and must be."""
     if url.startswith("memory:"):
-        raise SettingsError(name, "must be a store that others can see: memory:// is in one process only")
+        raise SettingsError(
+            name, "must be a store that other processes can use: memory:// exists in one process only"
+        )
     if not may_make and url.startswith(_FILE) and not Path(url.removeprefix(_FILE)).exists():
         raise SettingsError(
             name,
-            f"must name a store that is there, got {url!r}: go where the service runs, or give --store or --url",
+            f"names a store that does not exist: {url!r}; run this in the folder of the service, or pass --store or --url",
         )
 
 
@@ -141,11 +143,11 @@ class Target(ABC):
 
     @abstractmethod
     def enqueue(self, type: str, payload: Any, **options: Any) -> Receipt:
-        """Put a job in."""
+        """Enqueue a job."""
 
     @abstractmethod
     def enqueue_many(self, requests: Sequence[JobRequest]) -> Intake:
-        """Put jobs in, all or none; BadInputError names the field as `jobs[7].payload`."""
+        """Enqueue jobs, all or none; BadInputError names the field as `jobs[7].payload`."""
 
     @abstractmethod
     def page(self, limit: int, cursor: str | None, **filters: str | None) -> JobPage:
@@ -157,7 +159,7 @@ class Target(ABC):
 
     @abstractmethod
     def job_within(self, id: str, seconds: float) -> Job:
-        """The job when it is finished, or as it is after so many seconds."""
+        """The job when it is finished, or as it is after the timeout."""
 
     @abstractmethod
     def explain(self, id: str) -> Explanation:
@@ -177,7 +179,7 @@ class Target(ABC):
 
     @abstractmethod
     def run_schedule(self, name: str) -> Receipt:
-        """Put its job in now."""
+        """Enqueue its job now."""
 
     @abstractmethod
     def hold_schedule(self, verb: str, name: str) -> ScheduleInfo:
@@ -193,7 +195,7 @@ class Target(ABC):
 
     @abstractmethod
     def steer_many(self, verb: str, **filters: str | None) -> int:
-        """Cancel or retry all jobs that match; how many it were."""
+        """Cancel or retry all jobs that match; returns the number of jobs."""
 
     @abstractmethod
     def hold(self, verb: str, queue: str) -> QueueInfo:

@@ -17,7 +17,7 @@ from .limits import rate_text
 
 
 class Reason(StrEnum):
-    """The word."""
+    """The reason in one word."""
 
     SCHEDULED = "scheduled"
     RATE = "rate"
@@ -30,7 +30,7 @@ class Reason(StrEnum):
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
-    """Why it is not running, until when (where that is known), and what is in its way."""
+    """Why a job is not running, until when (if that is known), and what blocks it."""
 
     reason: Reason
     until: datetime | None = None
@@ -64,8 +64,8 @@ def _why_queued(store: Store, job: Job, needs: str) -> Explanation:
     workers = store.workers()
     able = [worker for worker in workers if job.type in worker.types]
     if not able:
-        known = {0: "no worker runs at all", 1: "the one that runs does not"}.get(
-            len(workers), f"{len(workers):,} run, but none of them knows the type"
+        known = {0: "no worker is running", 1: "the only running worker does not"}.get(
+            len(workers), f"none of the {len(workers):,} running workers does"
         )
         return Explanation(
             reason=Reason.NO_WORKER,
@@ -77,10 +77,10 @@ def _why_queued(store: Store, job: Job, needs: str) -> Explanation:
         return limited
     ahead = store.ahead(job.id)
     running = tuple(id for worker in able for id in worker.running)
-    words = "It is the next in its queue" if not ahead else f"{counted(ahead, 'job', 'is', 'are')} before it"
+    words = "It is next in its queue" if not ahead else f"{counted(ahead, 'job', 'is', 'are')} before it"
     return Explanation(
         reason=Reason.POSITION,
-        text=f"{words}; {len(running)} of {sum(worker.slots for worker in able)} places of its workers are taken.",
+        text=f"{words}; {len(running)} of {sum(worker.slots for worker in able)} slots of its workers are taken.",
         blockers=running,
     )
 
@@ -95,7 +95,7 @@ def _why_limited(store: JobStore, job: Job, workers: list[WorkerInfo]) -> Explan
         return Explanation(
             reason=Reason.RATE,
             until=instant(until),
-            text=f"Its type {job.type!r} is cooling until {_when(until)}: a job of it met a limit of somebody else's.",
+            text=f"Its type {job.type!r} is cooling until {_when(until)}: another service has limited its rate.",
             blockers=(job.type,),
         )
     if limit is None or (limit.is_keyed and not key):
@@ -108,14 +108,14 @@ def _why_limited(store: JobStore, job: Job, workers: list[WorkerInfo]) -> Explan
         running = counted(gate.running, "job", f"of {whose} runs", f"of {whose} run")
         return Explanation(
             reason=Reason.CONCURRENCY,
-            text=f"{running} already, and no more than {limit.concurrency:,} may at once.",
+            text=f"{running}; at most {limit.concurrency:,} may run at once.",
             blockers=state.holders if state else (),
         )
     if starts_at > found.now:
         return Explanation(
             reason=Reason.RATE,
             until=instant(starts_at),
-            text=f"Jobs of {whose} may start at {rate_text(limit.interval)}: the next one at {_when(starts_at)}.",
+            text=f"The rate of {whose} is {rate_text(limit.interval)}: the next job may start at {_when(starts_at)}.",
             blockers=(f"{job.type}:{key}" if key else job.type,),
         )
     return None

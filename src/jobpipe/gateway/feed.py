@@ -160,11 +160,11 @@ class _WatchThread:
                 is_away = False
             except StoreError as error:
                 if not is_away and not self._is_closed.is_set():
-                    logger.warning("the feed of %s has to wait: %s", self._news, error)
+                    logger.warning("the event feed (%s) waits for the store: %s", self._news, error)
                 is_away = True
                 self._is_closed.wait(_LOOK_AGAIN)
             except Exception:
-                logger.exception("the feed of %s met an error", self._news)
+                logger.exception("the event feed (%s) raised an error", self._news)
                 self._is_closed.wait(_LOOK_AGAIN)
 
     def _tell(self) -> None:
@@ -193,4 +193,4 @@ def _call(listener: Callable[..., object], *args: object) -> None:
     except StoreError:
         raise
     except Exception:
-        logger.exception("a listener of the feed met an error")
+        logger.exception("a listener of the event feed raised an error")

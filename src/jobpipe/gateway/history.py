@@ -39,7 +39,7 @@ class Moment(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class TimedMoment(Moment, frozen=True, kw_only=True, gc=False):
-    """A moment of the whole."""
+    """Counts and rates of all queues at one moment."""
 
     at: datetime
 
@@ -58,7 +58,7 @@ class Pulse(TimedMoment, frozen=True, kw_only=True):
 
 
 class QueuePast(Struct, frozen=True, kw_only=True):
-    """The last moments of a queue, the newest last."""
+    """Counts and rates of a queue in the last minute, newest last."""
 
     name: str
     waiting: list[int]
@@ -68,7 +68,7 @@ class QueuePast(Struct, frozen=True, kw_only=True):
 
 
 class Past(Struct, frozen=True, kw_only=True):
-    """The last moments, the newest last, and those of each queue."""
+    """Counts and rates of the last minutes, newest last, in all and by queue."""
 
     moments: list[TimedMoment]
     queues: list[QueuePast]

@@ -71,8 +71,8 @@ def key_of(key: Callable[[Any], Any], argument: Any) -> str:
     if not isinstance(text, str) or not 1 <= len(text) <= LONGEST_KEY or not _is_storable(text):
         raise BadInputError(
             "payload",
-            f"has a {found.__class__.__name__} as its key for the limits of its type that is none: it must be a whole "
-            f"number or a text of 1 to {LONGEST_KEY} characters",
+            f"has an invalid key for the limits of its type: it must be a whole number or a string of 1 to "
+            f"{LONGEST_KEY} characters, got a value of type {found.__class__.__name__}",
         )
     return text
 
@@ -82,7 +82,7 @@ def _is_storable(text: str) -> bool:
 
 
 class LimitInfo(Struct, frozen=True, kw_only=True):
-    """A limit, and how far it is used up: of a whole type, or of one key of it."""
+    """A limit and its current use: of a whole type, or of one of its keys."""
 
     type: str
     key: str | None = None
@@ -102,7 +102,7 @@ class LimitInfo(Struct, frozen=True, kw_only=True):
     waiting: int | None = None
     """How many jobs of the type are queued; None for a key."""
     cools_until: datetime | None = None
-    """Until then the type starts nothing at all: a handler has met a limit of somebody else's."""
+    """No job of the type starts before then: another service has limited its rate."""
 
 
 def look_at_limits(store: Store, own: Iterable[Limit]) -> list[LimitInfo]:

@@ -55,8 +55,8 @@ def promote(
     if left or moved.jobs != moved.of:
         raise StoreRefusedError(
             f"{moved.jobs} of {counted(moved.of, 'job', 'was', 'were')} moved and {left} "
-            f"{'is' if left == 1 else 'are'} in {source.url} still: somebody has put jobs in or steered them meanwhile; "
-            "stop that, and promote again"
+            f"{'is' if left == 1 else 'are'} still in {source.url}: jobs were enqueued or changed during the move; "
+            "stop everything that uses the store, then promote again"
         )
     return moved
 
@@ -81,8 +81,8 @@ def _move_jobs(source: Store, target: Store, report: Callable[[Moved], None]) ->
             new = target.adopt(exported)
         except JobConflictError as error:
             raise StoreRefusedError(
-                f"the job {error.id!r} of {source.url} cannot move: {target.url} has another of that id; "
-                "cancel one of the two (jobpipe cancel), and promote again"
+                f"the job {error.id!r} of {source.url} cannot move: {target.url} has a different job with that id; "
+                "cancel one of them (jobpipe cancel), then promote again"
             ) from None
         moved = Moved(
             jobs=moved.jobs + source.discard([job.job.id for job in exported]),
@@ -110,7 +110,7 @@ def _come_to_rest(source: Store, wait_for: Callable[[str], None]) -> None:
         alive = [worker.name for worker in workers if worker.seen_at != seen_at.get(worker.name)]
         if alive:
             raise StoreRefusedError(
-                f"{source.url} is in use by the worker {alive[0]}: stop everything that works on it first"
+                f"{source.url} is in use by the worker {alive[0]}: stop everything that uses it first"
             )
         source.rescue()
         running = _count(source, JobStatus.RUNNING)
@@ -120,11 +120,13 @@ def _come_to_rest(source: Store, wait_for: Callable[[str], None]) -> None:
             counted(
                 len(workers),
                 "worker",
-                "to be gone, or to show that it lives",
-                "to be gone, or to show that they live",
+                "to expire or to send a heartbeat",
+                "to expire or to send a heartbeat",
             )
             if workers
-            else counted(running, "job", "whose worker was lost", "whose workers were lost")
+            else counted(
+                running, "job", "to be rescued from a lost worker", "to be rescued from lost workers"
+            )
         )
         if reason != told:
             wait_for(reason)

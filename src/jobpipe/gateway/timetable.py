@@ -35,7 +35,7 @@ Interval = Annotated[float, Meta(extra_json_schema={"minimum": SHORTEST, "maximu
 
 
 class ScheduleRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What may be said of a schedule: `every` so many seconds, or `cron` in the time zone `tz`."""
+    """A schedule to create: a tick `every` number of seconds, or by `cron` in the time zone `tz`."""
 
     type: Name
     payload: Any = None
@@ -45,11 +45,11 @@ class ScheduleRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     tz: Zone | UnsetType = UNSET
     missed: Missed = Missed.ONE
     paused: bool | UnsetType = UNSET
-    """Unless it is told, it stays as it is."""
+    """If it is not given, it stays unchanged."""
 
 
 class ScheduleInfo(Struct, frozen=True, kw_only=True):
-    """A schedule as it was when somebody looked, with its next five ticks; none while it is paused."""
+    """A schedule with its next five ticks; it has none while it is paused."""
 
     name: str
     type: str
@@ -61,7 +61,7 @@ class ScheduleInfo(Struct, frozen=True, kw_only=True):
     missed: Missed
     next_at: list[datetime]
     last_at: datetime | None
-    """The last tick that put a job in."""
+    """The last tick that enqueued a job."""
     last_job: str | None
     paused: bool = False
 
@@ -101,7 +101,7 @@ class Timetable:
             self._put(store, name, request)
 
     async def put(self, name: str, request: ScheduleRequest) -> ScheduleInfo:
-        """Make or change a schedule; BadInputError naming the field."""
+        """Create or change a schedule; BadInputError naming the field."""
         if not isinstance(request, ScheduleRequest):
             raise BadInputError("request", f"must be a ScheduleRequest, got {request!r}")
         checked: ScheduleRequest = convert(_given(request), ScheduleRequest)
@@ -122,21 +122,21 @@ class Timetable:
         return info_of(await self._call(_entry, name))
 
     async def drop(self, name: str) -> None:
-        """Forget a schedule; ScheduleNotFoundError. Jobs that it has put in stay."""
+        """Delete a schedule; ScheduleNotFoundError. Its jobs stay."""
         check_text("name", name)
         if not await self._call(lambda store: store.drop_schedule(name)):
             raise ScheduleNotFoundError(name)
 
     async def pause(self, name: str) -> ScheduleInfo:
-        """Let no tick of a schedule fire, until it is resumed; ScheduleNotFoundError. A run by hand is none."""
+        """Pause a schedule: no tick fires until it is resumed; `run` still works. ScheduleNotFoundError."""
         return info_of(await self._call(_pause, name))
 
     async def resume(self, name: str) -> ScheduleInfo:
-        """Undo a pause: it goes on with the next tick from now; what passed meanwhile was not missed."""
+        """Resume a schedule with its next tick from now; ticks during the pause do not count as missed."""
         return info_of(await self._call(_resume, name))
 
     async def run(self, name: str, bounds: Bounds | None = None) -> Receipt:
-        """Put its job in now, beside its ticks."""
+        """Enqueue its job now, in addition to its ticks."""
         entry = await self._call(_entry, name)
         request = JobRequest(type=entry.type, payload=json.decode(entry.payload), queue=entry.queue)
         return unwrap(await self._gateway().async_store.insert([self._prepare(request)], bounds))[0]
@@ -163,7 +163,7 @@ class Timetable:
         except Exception as error:  # Why: what somebody else put into the store must not stop the others
             if entry.name not in self._is_broken:
                 self._is_broken.add(entry.name)
-                logger.error("schedule %s cannot be kept: %s", entry.name, error)
+                logger.error("schedule %s in the store is invalid and does not run: %s", entry.name, error)
             return None
 
     def _fire(self, store: ScheduleStore, entry: ScheduleEntry, next_at: float, now: float) -> bool:
@@ -174,7 +174,7 @@ class Timetable:
         if isinstance(answer, QueueFullError):
             return False
         if isinstance(answer, JobpipeError):
-            logger.error("the tick of schedule %s is left out: %s", entry.name, answer)
+            logger.error("skipped a tick of schedule %s: %s", entry.name, answer)
             store.fire_tick(entry.name, entry.next_at, next_at, None)
         elif answer is not None:
             reach("tick-after")
@@ -193,7 +193,7 @@ class Timetable:
                 )
             )
         except BadInputError as error:
-            logger.error("schedule %s puts no job in: %s", entry.name, error)
+            logger.error("schedule %s cannot enqueue its job: %s", entry.name, error)
             return None
 
     def _put(self, store: ScheduleStore, name: str, request: ScheduleRequest) -> ScheduleEntry:

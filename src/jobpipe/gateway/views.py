@@ -22,7 +22,7 @@ class JobPage(Struct, frozen=True):
 
 
 class QueueInfo(Struct, frozen=True, kw_only=True):
-    """A queue, and how many unfinished jobs it has."""
+    """A queue, and the number of its unfinished jobs by status."""
 
     name: str
     paused: bool
@@ -32,7 +32,7 @@ class QueueInfo(Struct, frozen=True, kw_only=True):
 
 
 class Stats(Struct, frozen=True, kw_only=True):
-    """How many jobs there are with each status, and how many a second came to have it of late."""
+    """The number of jobs with each status, and how many per second reached it recently."""
 
     scheduled: int
     queued: int
@@ -44,7 +44,7 @@ class Stats(Struct, frozen=True, kw_only=True):
 
 
 class Worker(Struct, frozen=True, kw_only=True):
-    """A process that runs jobs, which ones, and when it was last heard of."""
+    """A process that runs jobs, the ids of these jobs, and its last heartbeat."""
 
     name: str
     types: tuple[str, ...]

@@ -23,7 +23,7 @@ async def echo(payload: Any) -> Any:
 
 
 async def sleep(seconds: Annotated[float, Meta(ge=0, le=86_400)]) -> float:
-    """Sleep for so many seconds, and return them."""
+    """Sleep for the given number of seconds, and return it."""
     await asyncio.sleep(seconds)
     return seconds
 

@@ -70,7 +70,7 @@ class CurrentJob:
         return instant(self._claim.created_at)
 
     def progress(self, value: float, note: str | None = None) -> None:
-        """Say how far the run is, from 0 to 1, with a word about it; from a coroutine or a thread."""
+        """Report the progress of the run, from 0 to 1, with a note; from a coroutine or a thread."""
         if (
             isinstance(value, bool)
             or not isinstance(value, int | float)
@@ -91,7 +91,7 @@ def current_job() -> CurrentJob:
     try:
         return _current.get()
     except LookupError:
-        raise RuntimeError("current_job() is for the handler of a job, while it runs") from None
+        raise RuntimeError("current_job() works only in a handler while it runs") from None
 
 
 set_current = _current.set

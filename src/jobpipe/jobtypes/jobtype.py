@@ -36,6 +36,7 @@ from ..model.gate import Limit
 from ..model.ids import check_name
 from ..model.job import DEFAULT_QUEUE, DEFAULT_RETRIES
 from ..model.request import JobOptions, JobRequest, read
+from ..model.text import did_you_mean
 from ..model.validation import bad_input
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class Terms:
 
 
 class TypeOptions(TypedDict, total=False):
-    """What may be said of a job type."""
+    """The options of a job type."""
 
     queue: str
     max_retries: int
@@ -135,7 +136,7 @@ class JobType(Generic[P, R]):
     async def enqueue(
         self, payload: Any = None, *, connection: Any = None, **options: Unpack[JobOptions]
     ) -> Receipt:
-        """Put a job in; see `Jobpipe.enqueue`."""
+        """Enqueue a job; see `Jobpipe.enqueue`."""
         return await self._pipe.enqueue(self.name, payload, connection=connection, **options)
 
     def enqueue_sync(
@@ -145,7 +146,7 @@ class JobType(Generic[P, R]):
         return self._pipe.enqueue_sync(self.name, payload, connection=connection, **options)
 
     async def enqueue_many(self, payloads: Iterable[Any]) -> list[Receipt]:
-        """Put a job in for each payload: all of them, or none."""
+        """Enqueue a job for each payload: all of them, or none."""
         return await self._pipe.enqueue_many(self._requests(payloads))
 
     def enqueue_many_sync(self, payloads: Iterable[Any]) -> list[Receipt]:
@@ -195,7 +196,8 @@ def terms_of(options: TypeOptions) -> Terms:
     known = TypeOptions.__annotations__
     unknown = sorted(options.keys() - known.keys())
     if unknown:
-        raise TypeError(f"a job type has no option {unknown[0]!r}: there are {', '.join(known)}")
+        hint = did_you_mean(unknown[0], known) or f"; known options: {', '.join(known)}"
+        raise TypeError(f"unknown option {unknown[0]!r}{hint}")
     named: Mapping[str, Any] = options
     fields = {name: named[name] for name in ("queue", "max_retries", "priority") if name in named}
     if named.get("deadline") is not None:
@@ -226,7 +228,9 @@ def _payload_of(handler: Callable[..., Any]) -> tuple[Any, bool]:
     if not callable(handler):
         raise BadInputError("handler", f"must be a function, got {handler!r}")
     if inspect.isgeneratorfunction(handler) or inspect.isasyncgenfunction(handler):
-        raise BadInputError("handler", f"is a generator function, a call of it runs nothing, got {handler!r}")
+        raise BadInputError(
+            "handler", f"is a generator function, and calling it runs nothing, got {handler!r}"
+        )
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     parameters = list(inspect.signature(handler).parameters.values())
     needed = [
@@ -258,7 +262,7 @@ def _resolved(handler: Callable[..., Any], parameter: inspect.Parameter) -> Any:
     except NameError as error:
         raise BadInputError(
             "handler",
-            f"{handler!r} has an annotation that cannot be resolved: {error}; define it at the top of the module, "
-            "and not for type checkers only",
+            f"{handler!r} has an annotation that cannot be resolved: {error}; define it at module level, "
+            "outside of `if TYPE_CHECKING`",
         ) from None
     return hints[parameter.name]

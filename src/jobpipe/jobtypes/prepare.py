@@ -68,6 +68,6 @@ def prepare_many(
     seen: set[str] = set()
     for job in jobs:
         if job.id in seen:
-            raise JobConflictError(job.id, "is twice in the batch")
+            raise JobConflictError(job.id, "appears twice in the batch")
         seen.add(job.id)
     return jobs

@@ -25,7 +25,7 @@ class Page(Struct, frozen=True):
 
 
 class Tally(Struct, frozen=True, gc=False):
-    """How many jobs of a type are in a queue with a status."""
+    """The number of jobs of a type in a queue with a status."""
 
     queue: str
     type: str

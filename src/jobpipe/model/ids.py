@@ -36,7 +36,7 @@ def check_text(field: str, value: object) -> str:
     """What names something that is there, or is not: any text will do; BadInputError for what is none."""
     if isinstance(value, str):
         return value
-    raise BadInputError(field, f"must be a text, got {value!r}")
+    raise BadInputError(field, f"must be a string, got {value!r}")
 
 
 def check_name(field: str, value: object) -> str:

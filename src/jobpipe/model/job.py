@@ -23,7 +23,7 @@ KEPT_HISTORY = 20
 
 
 class JobStatus(StrEnum):
-    """Where a job stands."""
+    """The status of a job."""
 
     SCHEDULED = "scheduled"
     QUEUED = "queued"
@@ -85,7 +85,7 @@ class JobError(Struct, frozen=True, kw_only=True):
 
 
 class Progress(Struct, frozen=True, kw_only=True):
-    """How far a run is: from 0 to 1, and a word about it."""
+    """The progress of a run: from 0 to 1, with a note."""
 
     value: float
     note: str | None = None
@@ -102,7 +102,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
 
 
 class Job(Struct, frozen=True, kw_only=True):
-    """A job as it was when somebody looked."""
+    """A job as it was at the time of the call."""
 
     id: str
     type: str

@@ -50,7 +50,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-        raise BadJsonError(f"the key {twice[:100]!r} is there twice")
+        raise BadJsonError(f"the key {twice[:100]!r} appears twice")
     return found
 
 
@@ -98,14 +98,14 @@ def encode(value: Any, field: str = "payload") -> bytes:
     try:
         raw = _encode(value)
     except UnicodeEncodeError:
-        raise BadInputError(field, "holds a lone surrogate, which is no character") from None
+        raise BadInputError(field, "contains a lone surrogate, which is not a character") from None
     except RecursionError:
         raise BadInputError(field, f"has more than {DEEPEST} levels") from None
     except (TypeError, ValueError, OverflowError) as error:
         raise BadInputError(field, f"cannot be written as JSON: {error}") from None
     check(raw, field)
     if value is not None and b"null" in raw and not _is_finite(msgspec.to_builtins(value)):
-        raise BadInputError(field, "holds NaN or infinity, which are not JSON")
+        raise BadInputError(field, "contains NaN or infinity, which are not JSON")
     return raw
 
 
@@ -121,7 +121,7 @@ def _is_finite(value: Any) -> bool:
 def check(raw: bytes, field: str = "payload") -> None:
     """BadInputError if JSON from our own encoder holds NUL, or is too deep."""
     if b"\\u0000" in raw and _NUL.search(raw):
-        raise BadInputError(field, "holds the character NUL, which not every store can keep")
+        raise BadInputError(field, "contains the character NUL, which not every store can keep")
     if raw.count(b"[") + raw.count(b"{") > DEEPEST:
         try:
             _check_depth(raw.decode())

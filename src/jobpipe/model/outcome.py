@@ -90,7 +90,7 @@ def error_of(error: BaseException) -> JobError:
     try:
         message = str(error)
     except BaseException as broken:
-        message = f"(its message cannot be had: {type(broken).__name__})"
+        message = f"(its message cannot be read: {type(broken).__name__})"
     try:
         trace = "".join(traceback.format_exception(type(error), error, _of_handler(error.__traceback__)))
     except Exception:

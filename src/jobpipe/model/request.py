@@ -33,7 +33,7 @@ Retries = Annotated[
     Meta(
         ge=0,
         le=MOST_RETRIES,
-        description=f"retries after the first run; unless given, that of the type, or {DEFAULT_RETRIES}",
+        description=f"retries after the first run; default: that of the type, or {DEFAULT_RETRIES}",
     ),
 ]
 Priority = Annotated[int, Meta(ge=-1000, le=1000)]
@@ -43,7 +43,7 @@ Instant = Annotated[datetime, Meta(tz=True)]
 
 
 class JobRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What may be said of a new job; what is left out is the default of its type, or else of the service."""
+    """A job to enqueue; fields that are left out have the default of the type, or else of the service."""
 
     id: Id | UnsetType = UNSET
     type: Name = DEFAULT_TYPE
@@ -60,7 +60,7 @@ class JobRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class JobOptions(TypedDict, total=False):
-    """The fields of a request beside type and payload, as keywords of a call; None says nothing."""
+    """The fields of a request beside type and payload, as keywords of a call; None counts as not given."""
 
     id: str | None
     queue: str | None
@@ -118,5 +118,5 @@ def convert(value: Any, type: Any, where: str = "") -> Any:
         raise bad_input(error, value, type, where) from None
     except UnicodeEncodeError as error:  # Why not before: msgspec looks at keys only where it compares them
         raise BadInputError(
-            f"{where}{error.object[:40]!a}", "holds a lone surrogate, which is no character"
+            f"{where}{error.object[:40]!a}", "contains a lone surrogate, which is not a character"
         ) from None

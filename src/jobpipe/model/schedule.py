@@ -8,7 +8,7 @@ from msgspec import Struct
 
 
 class Missed(StrEnum):
-    """What becomes of ticks that passed while nobody was there: one job for all of them, or none."""
+    """What happens to ticks that passed while nothing ran: one job for all of them, or none."""
 
     ONE = "one"
     NONE = "none"

@@ -60,6 +60,14 @@ def counted(number: int, noun: str, one: str = "", many: str = "") -> str:
     return f"{number:,} {noun if number == 1 else f'{noun}s'}{f' {verb}' if verb else ''}"
 
 
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """`; did you mean 'delay'?`, or nothing where no known name is close."""
+    from difflib import get_close_matches  # Why here: needed only once something is wrong
+
+    close = get_close_matches(name[:100], known, n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
 def clean(text: str, longest: int) -> str:
     """Text that every store can keep: no NUL, no lone surrogates, not longer than that."""
     if len(text) > longest:

@@ -56,7 +56,7 @@ class Timing:
             tick = anchor_at + count * every
             if count and tick > moment:
                 return tick
-        raise BadInputError("every", f"is too short to be told from nothing, got {every!r}")
+        raise BadInputError("every", f"is too short, got {every!r}")
 
 
 def _read(cron: str, tz: str | None) -> Cron:

@@ -68,13 +68,13 @@ class Url:
         if len(reference) > LONGEST_URL:
             raise BadUrlError(f"is longer than {LONGEST_URL:,} characters")
         if not _is_plain(reference):
-            raise BadUrlError("holds a space, a backslash, or a character that cannot be printed")
+            raise BadUrlError("contains a space, a backslash or an unprintable character")
         try:
             return read_url(urljoin(f"{self}{self.query}", reference))
         except BadUrlError:
             raise
         except ValueError:  # of the standard library's own reading
-            raise BadUrlError("cannot be read") from None
+            raise BadUrlError("is not a valid URL") from None
 
 
 def read_url(text: str) -> Url:
@@ -82,12 +82,12 @@ def read_url(text: str) -> Url:
     if len(text) > LONGEST_URL:
         raise BadUrlError(f"is longer than {LONGEST_URL:,} characters")
     if not _is_plain(text):
-        raise BadUrlError("holds a space, a backslash, or a character that cannot be printed")
+        raise BadUrlError("contains a space, a backslash or an unprintable character")
     found = _URL.fullmatch(text)
     if found is None or (scheme := found["scheme"].lower()) not in PORTS:
         raise BadUrlError("must begin with http:// or https:// and a host")
     if "@" in found["authority"]:
-        raise BadUrlError("holds a user name: send credentials in a header")
+        raise BadUrlError("contains a user name: send credentials in a header")
     path = quote(found["path"] or "/", safe=_LEFT_AS_IS)
     return Url(_origin(scheme, found["authority"]), path, quote(found["query"] or "", safe=_LEFT_AS_IS))
 
@@ -99,15 +99,15 @@ def _is_plain(text: str) -> bool:
 def _origin(scheme: str, authority: str) -> Origin:
     found = _AUTHORITY.fullmatch(authority)
     if found is None:
-        raise BadUrlError("has a host, or a port, that is none")
+        raise BadUrlError("has an invalid host or port")
     port = PORTS[scheme] if found["port"] is None else int(found["port"])
     if not 0 < port < 65_536:
-        raise BadUrlError(f"has a port that is none: {port}")
+        raise BadUrlError(f"has an invalid port: {port}")
     if found["v6"] is not None:
         try:
             address = IPv6Address(found["v6"])
         except ValueError:
-            raise BadUrlError("has an IPv6 address that is none") from None
+            raise BadUrlError("has an invalid IPv6 address") from None
         return Origin(scheme, str(address), port, address)
     host = _name(found["name"])
     if not _NUMBER.fullmatch(host.rpartition(".")[2]):
@@ -116,14 +116,12 @@ def _origin(scheme: str, authority: str) -> Origin:
         return Origin(scheme, host, port, IPv4Address(host))
     except ValueError:
         # Why refused: 127.1, 0177.0.0.1 and 2130706433 are addresses to some and names to others.
-        raise BadUrlError(
-            "has a host that is no name: write an IPv4 address as four decimal numbers"
-        ) from None
+        raise BadUrlError("has an invalid host name: write an IPv4 address as four decimal numbers") from None
 
 
 def _name(text: str) -> str:
     """The name as it is looked up, whatever its case and script."""
-    problem = "has a host name that is none"
+    problem = "has an invalid host name"
     if len(text) > _LONGEST_HOST + 1:
         raise BadUrlError(problem)
     try:
@@ -171,9 +169,9 @@ def read_target(text: str) -> Target:
     """The target that an entry of the list names; BadUrlError."""
     scheme, separator, rest = text.partition("://")
     if any(sign in rest for sign in "/?#"):
-        raise BadUrlError("must end after host and port")
+        raise BadUrlError("must have nothing after host and port")
     is_wild = rest.startswith(_WILD)
     origin = read_url(f"{scheme}{separator}{rest.removeprefix(_WILD)}").origin
     if is_wild and origin.address is not None:
-        raise BadUrlError("has a * before an address: only names have others below them")
+        raise BadUrlError("has a * before an IP address: use * with host names only")
     return Target(origin, is_wild)

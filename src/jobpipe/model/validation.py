@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from ..errors import BadInputError
-from .text import counted
+from .text import counted, did_you_mean
 
 _PATH = re.compile(r"^(?P<problem>.*?)(?: - at (?P<key>`key` in )?`\$(?P<path>[^`]*)`)?$", re.DOTALL)
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
@@ -40,7 +40,7 @@ _KINDS = {
     "duration": "a duration, such as PT90S",
     "decimal": "a decimal number",
     "uuid": "a UUID",
-    "bytes": "a string of base64",
+    "bytes": "a base64 string",
 }
 _BOUNDS = {">=": "{} or more", "<=": "{} or less", ">": "more than {}", "<": "less than {}"}
 _PARTS = {"str": "character", "array": "item", "object": "field", "bytes": "byte"}
@@ -53,10 +53,11 @@ def bad_input(
     problem, key, path = _PATH.findall(_cut(str(error)))[0]
     steps = [name or index for name, index in _STEP.findall(path)]
     field = (where.rstrip(".") + path if where.endswith(".") else where + path.lstrip(".")).rstrip(".")
-    for pattern, verdict in ((_UNKNOWN, "is not a field that is known here"), (_MISSING, "is required")):
+    for pattern, verdict in ((_UNKNOWN, "is not a known field"), (_MISSING, "is required")):
         named = pattern.fullmatch(problem)
         if named:
-            return BadInputError(".".join(filter(None, [field, named[1][:100] or "''"])), verdict)
+            hint = did_you_mean(named[1], _field_names(type, steps)) if pattern is _UNKNOWN else ""
+            return BadInputError(".".join(filter(None, [field, named[1][:100] or "''"])), verdict + hint)
     found = _NOT_KNOWN if is_private or key else _at(value, steps)
     words = _wanted(problem, "" if is_private else field.rpartition(".")[2], type, steps)
     if words is None:
@@ -84,7 +85,7 @@ def _wanted(problem: str, name: str, type: Any, steps: list[str]) -> str | None:
             return words(match, name)
     if problem.startswith(("Invalid enum value ", "Invalid value ")):
         choices = ", ".join(dict.fromkeys(_choices(type, steps)))
-        return f"must be one of {choices}" if choices else "must be one of the values that are known here"
+        return f"must be one of {choices}" if choices else "must be one of the known values"
     return None
 
 
@@ -154,7 +155,7 @@ _PHRASES: tuple[tuple[re.Pattern[str], _Words], ...] = (
     ),
     (re.compile(r"Invalid UUID"), lambda *_: "must be a UUID"),
     (re.compile(r"Invalid decimal string"), lambda *_: "must be a decimal number"),
-    (re.compile(r"Invalid base64 encoded string"), lambda *_: "must be a string of base64"),
+    (re.compile(r"Invalid base64 encoded string"), lambda *_: "must be a base64 string"),
     (re.compile(r"(?:Integer value|Number) out of range"), lambda *_: "must be a number of at most 64 bits"),
     (
         re.compile(r"(?:Timestamp|Duration) is out of range ?"),
@@ -164,14 +165,25 @@ _PHRASES: tuple[tuple[re.Pattern[str], _Words], ...] = (
 """What msgspec says, and what that means."""
 
 
-def _choices(type: Any, steps: list[str]) -> Iterator[str]:
-    """The values that are known at a place of a type, as far as it says so."""
+def _field_names(type: Any, steps: list[str]) -> list[str]:
+    return [field.encode_name for node in _nodes(type, steps) for field in getattr(node, "fields", ())]
+
+
+def _nodes(type: Any, steps: list[str]) -> list[Any]:
+    """What the type allows at the place."""
     from msgspec import inspect  # Why here: nobody needs it before something is wrong
 
     nodes = list(_members(inspect.type_info(type)))
     for step in steps:
         nodes = [inner for node in nodes for child in _inside(node, step) for inner in _members(child)]
-    for node in nodes:
+    return nodes
+
+
+def _choices(type: Any, steps: list[str]) -> Iterator[str]:
+    """The values that are known at a place of a type, as far as it says so."""
+    from msgspec import inspect
+
+    for node in _nodes(type, steps):
         if isinstance(node, inspect.EnumType):
             yield from (str(each.value) for each in node.cls)
         elif isinstance(node, inspect.LiteralType):

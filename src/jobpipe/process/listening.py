@@ -21,7 +21,7 @@ def listen(host: str, port: int, *, beyond_loopback: bool = False) -> list[socke
     if not beyond_loopback and not all(_is_loopback(address[0]) for _, address in addresses):
         raise SettingsError(
             "JOBPIPE_HOST",
-            f"{host!r} can be reached from other machines: set JOBPIPE_TOKEN, or say --insecure to do without",
+            f"{host!r} can be reached from other machines: set JOBPIPE_TOKEN, or pass --insecure to serve without a token",
         )
     sockets: list[socket.socket] = []
     for family, address in addresses:
@@ -92,10 +92,10 @@ def _bound(family: int, address: tuple[object, ...]) -> socket.socket:
 def _complaint(error: OSError, host: str, port: int) -> JobpipeError:
     if error.errno == errno.EADDRINUSE:
         return JobpipeError(
-            f"port {port} on {host} is taken by another program: stop it, or choose another with --port"
+            f"port {port} on {host} is in use by another program: stop it, or choose another port with --port"
         )
     if error.errno == errno.EACCES:
         return JobpipeError(
-            f"port {port} on {host} is not for you to listen on: choose one from 1024 with --port"
+            f"port {port} on {host} needs more privileges: choose a port from 1024 up with --port"
         )
     return SettingsError("JOBPIPE_HOST", f"{host!r} cannot be listened on: {error.strerror}")

@@ -38,7 +38,8 @@ def load_pipe(spec: str | None) -> Jobpipe:
             raise SettingsError("APP", f"{spec!r}: {name!r} has no {path!r}{_candidates(module)}") from None
     if not isinstance(found, Jobpipe):
         raise SettingsError(
-            "APP", f"{spec!r} is not a Jobpipe but of the type {type(found).__name__!r}{_candidates(module)}"
+            "APP",
+            f"{spec!r} is not a Jobpipe but a value of type {type(found).__name__!r}{_candidates(module)}",
         )
     return found
 
@@ -66,7 +67,7 @@ def _imported(name: str) -> ModuleType:
         if error.name is not None and f"{name}.".startswith(f"{error.name}."):
             raise SettingsError(
                 "APP",
-                f"names the module {name!r}, but there is no {error.name!r} in {folder} or among the packages",
+                f"names the module {name!r}, but there is no {error.name!r} in {folder} or the installed packages",
             ) from None
         raise AppBrokenError(name, error) from error
     except (Exception, SystemExit) as error:

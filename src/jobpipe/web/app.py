@@ -152,15 +152,13 @@ class WebApp:
         routes = [route for route in self._starlette.routes if isinstance(route, Route)]
         found = [route.methods or () for route in routes if route.path_regex.match(path_of(request.scope))]
         allowed = ", ".join(sorted({method for methods in found for method in methods}))
-        error = WrongMethodError(f"{request.method} is not possible here, but {allowed}", allow=allowed)
+        error = WrongMethodError(f"{request.method} is not allowed here; allowed: {allowed}", allow=allowed)
         return problems.answer(error, request.scope)
 
 
 def _no_such_path(request: Request, _: Exception) -> Response:
     place = f"{root_of(request.scope)}/openapi.json"
-    return problems.answer(
-        NoSuchPathError(f"there is nothing at this path; {place} says what there is"), request.scope
-    )
+    return problems.answer(NoSuchPathError(f"there is nothing at this path; see {place}"), request.scope)
 
 
 def make_app(

@@ -100,7 +100,7 @@ class Guard:
         for name, value in scope["headers"]:
             if name == b"host":
                 if host is not None:
-                    raise ForeignHostError("the header Host is there twice")
+                    raise ForeignHostError("the header Host appears twice")
                 host = value
             elif name == b"origin":
                 origin = value
@@ -115,7 +115,7 @@ class Guard:
             self._check_token(token, scope, is_write)
         if is_write and origin is not None and not _is_same_place(origin, host or b""):
             raise ForeignOriginError(
-                "pages of other sites may not write here: host and port of Origin are not those of Host"
+                "pages of other sites may not write here: host and port of Origin and Host differ"
             )
 
     def check_place(self, scope: Scope) -> None:
@@ -125,7 +125,7 @@ class Guard:
 
     def _check_host(self, host: bytes | None, scope: Scope) -> None:
         if host is None or not self._is_own(_host_of(b"http://" + host), scope):
-            raise ForeignHostError("this service goes by another name; JOBPIPE_ALLOWED_HOSTS gives it more")
+            raise ForeignHostError("this host name is not allowed: add it to JOBPIPE_ALLOWED_HOSTS")
         if len(self._good_hosts) < _KNOWN_HOSTS and not self._is_anywhere:
             self._good_hosts.add(host)
 
@@ -180,7 +180,7 @@ def _check_is_local(scope: Scope) -> None:
         is_local = True  # no address of a network: a test's client
     if not is_local:
         raise ForeignCallerError(
-            "without a token only this machine may call; set JOBPIPE_TOKEN, or say asgi(insecure=True) if others guard it"
+            "without a token only this machine may call; set JOBPIPE_TOKEN, or use asgi(insecure=True) if something else protects it"
         )
 
 

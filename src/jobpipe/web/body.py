@@ -82,7 +82,7 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
         elif name == b"content-length":
             length = value
         elif name == b"content-encoding" and value.strip().lower() != b"identity":
-            raise ContentTypeError("the body must be sent as it is, without Content-Encoding")
+            raise ContentTypeError("the body must be sent uncompressed, without Content-Encoding")
     if kind != JSON and not _is_json(kind):
         raise ContentTypeError("the body must be JSON, with the header Content-Type: application/json")
     if length and (len(length) > _LONGEST_NUMBER or int(length) > limit):
@@ -117,5 +117,5 @@ def _is_json(kind: bytes) -> bool:
 
 def _too_large(limit: int) -> BodyTooLargeError:
     return BodyTooLargeError(
-        f"the body may have {limit:,} bytes: store the data elsewhere and send its address"
+        f"the body is larger than {limit:,} bytes: store the data elsewhere and send its address"
     )

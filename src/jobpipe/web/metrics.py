@@ -75,7 +75,7 @@ def _families(
     wait_seconds: Mapping[str, Histogram],
 ) -> list[Metric]:
     total = CounterMetricFamily(
-        "jobpipe_jobs", "Jobs that ever came to have the status", labels=["type", "status"]
+        "jobpipe_jobs", "Jobs that ever reached the status", labels=["type", "status"]
     )
     for labels, number in sorted(ever.items()):
         total.add_metric(labels, number)

@@ -98,7 +98,7 @@ class Pages:
     async def _asset(self, request: Request) -> Response:
         name, is_current = request.path_params["name"], request.path_params["digest"] == self._digest
         if name not in self._files or not is_current:
-            return answer(NoSuchPathError("there is no such file, or not any more: reload"), request.scope)
+            return answer(NoSuchPathError("there is no such file (any more): reload the page"), request.scope)
         return _reply(request, self._files[name], _FOR_GOOD)
 
 

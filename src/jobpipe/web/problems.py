@@ -44,7 +44,7 @@ _SOON = 5
 
 
 class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What was wrong with a call."""
+    """What is wrong with a request."""
 
     type: str
     title: str
@@ -112,10 +112,10 @@ class _Kind(NamedTuple):
     """What to say in place of the error's own words, which are for the log only."""
 
 
-_AWAY = "the store cannot be reached, or cannot write, for now. Whether it was done is not known where its answer was lost: send it again, with the same id"
-_REFUSED = "the store refuses what the service asks of it, until somebody mends that; the log of the service says what"
+_AWAY = "the store cannot be reached, or cannot write, at the moment. The request may have been processed: send it again with the same id"
+_REFUSED = "the store cannot be used until it is repaired; see the log of the service"
 _UNEXPECTED = _Kind(
-    500, "internal", "Internal error", "something went wrong on this side; the log of the service says what"
+    500, "internal", "Internal error", "an internal error occurred; see the log of the service"
 )
 
 KINDS: Mapping[type[Exception], _Kind] = {
@@ -143,7 +143,7 @@ KINDS: Mapping[type[Exception], _Kind] = {
     NotReadyError: _Kind(503, "not-ready", "The service is not ready"),
     TooManyStreamsError: _Kind(503, "too-many-streams", "Too many streams"),
     TooManyBodiesError: _Kind(503, "too-many-bodies", "Too many large bodies"),
-    StoreAwayError: _Kind(503, "store-away", "The store is away", _AWAY),
+    StoreAwayError: _Kind(503, "store-away", "The store is unavailable", _AWAY),
     StoreError: _Kind(503, "store-refused", "The store cannot be used", _REFUSED),
     Exception: _UNEXPECTED,
 }

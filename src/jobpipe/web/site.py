@@ -50,7 +50,7 @@ class Site:
         if self._loop is not loop:
             if self._loop is not None and not self._loop.is_closed():
                 raise RuntimeError(
-                    "the application is used by another event loop already: make one for each, with pipe.asgi()"
+                    "the application is already used by another event loop: create one for each with pipe.asgi()"
                 )
             self._ending = asyncio.Event() if self._loop is not None else self._ending
             self._loop = loop
@@ -79,8 +79,8 @@ class Site:
         if most and name not in known and len(known) >= most:
             raise BadInputError(
                 "name",
-                f"would be new, and there are {len(known):,} {what}, which is the most allowed: "
-                "do without some, or raise JOBPIPE_MAX_NAMES",
+                f"would be new, and the limit of {most:,} {what} is reached: "
+                "remove some, or raise JOBPIPE_MAX_NAMES",
             )
 
     def retry_after(self, error: Exception) -> int | None:

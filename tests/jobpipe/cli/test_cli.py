@@ -135,10 +135,13 @@ def test_serve_has_a_flag_for_every_setting_and_worker_for_all_but_the_web() -> 
             ["enqueue", "echo", "--priority", "1.5"],
             "'--priority': must be a whole number, such as 5, got '1.5'",
         ),
-        (["jobs", "--store", "memory://"], "error: --store must be a store that others can see"),
+        (["jobs", "--store", "memory://"], "error: --store must be a store that other processes can use"),
         (["jobs", "--store", "foo://x"], "error: --store must begin with"),
         (["jobs", "--status", "lost"], "error: --status "),
-        (["schedules", "--store", "memory://"], "error: --store must be a store that others can see"),
+        (
+            ["schedules", "--store", "memory://"],
+            "error: --store must be a store that other processes can use",
+        ),
         (["jobs", "--limit", "0"], "error: --limit must be a whole number, 1 or more"),
         (["enqueue", "echo", "1", "--priority", "5000"], "error: --priority "),
         (["enqueue", "echo", "1", "--run-at", "2030-01-01T00:00:00"], "error: --run-at "),
@@ -148,7 +151,7 @@ def test_serve_has_a_flag_for_every_setting_and_worker_for_all_but_the_web() -> 
         ),
         (["enqueue", "a b", "1"], "error: TYPE "),
         (["enqueue", "echo", "hello"], """such as '"hello"'"""),
-        (["enqueue", "echo", '{"a":1,"a":2}'], "the key 'a' is there twice"),
+        (["enqueue", "echo", '{"a":1,"a":2}'], "the key 'a' appears twice"),
         (["enqueue", "echo", "NaN"], "NaN is not JSON"),
         (["nonsense"], "No such command"),
     ],
@@ -172,7 +175,7 @@ def test_a_job_is_put_in_and_seen() -> None:
         call("enqueue", "echo", '{"a": [1, 2]}', "--id", "t1", "--max-retries", "0", "--priority", "-5")
         == "t1 queued\n"
     )
-    assert "it was there already" in call(
+    assert "already existed" in call(
         "enqueue", "echo", '{"a":[1,2]}', "--id", "t1", "--max-retries", "0", "--priority", "-5"
     )
     assert "other content" in call("enqueue", "echo", "1", "--id", "t1", code=1)
@@ -195,7 +198,7 @@ def test_who_waits_in_vain_is_told_why(folder: Path) -> None:
     assert "No worker knows the type 'nosuch'" in result.stderr
     assert "queued" in result.stdout
     (id,) = re.findall(
-        r"^error: the job (\S+) is in, but not finished after 2\.5 s: it is queued, and goes on; jobpipe job \1 shows it$",
+        r"^error: timed out after 2\.5 s: the job (\S+) is queued and continues; jobpipe job \1 shows it$",
         result.stderr,
         re.MULTILINE,
     )
@@ -319,7 +322,7 @@ def test_a_host_that_is_none_is_refused() -> None:
 def test_a_taken_port_is_waited_for_a_moment_and_then_refused() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         began = time.monotonic()
-        with pytest.raises(JobpipeError, match="is taken by another program"):
+        with pytest.raises(JobpipeError, match="is in use by another program"):
             listen("127.0.0.1", other.getsockname()[1])
         assert 0.9 < time.monotonic() - began < 20
 
@@ -370,7 +373,7 @@ def test_a_taken_port_ends_serve_with_one_line(start: Start) -> None:
         jobpipe = start("serve", "--port", str(other.getsockname()[1]))
         assert jobpipe.code() == 1
         (line,) = jobpipe.rest()
-        assert "is taken" in line
+        assert "is in use" in line
 
 
 def test_serve_listens_runs_jobs_and_stops_with_code_0(start: Start) -> None:
@@ -457,12 +460,12 @@ def test_jobs_are_cancelled_and_retried_by_id_and_by_filter(empty_store: None) -
 
 @pytest.mark.parametrize("arguments", [[], ["a", "--all"], ["--all", "--queue", "q"]])
 def test_which_jobs_are_meant_must_be_said_in_one_way(arguments: list[str], empty_store: None) -> None:
-    assert "error: ID must be given" in call("cancel", *arguments, code=2)
+    assert "error: ID is required" in call("cancel", *arguments, code=2)
 
 
 def test_a_queue_is_paused_and_resumed(empty_store: None) -> None:
     call("enqueue", "echo", "1", "--id", "a")
-    assert call("pause", "default") == "default paused: 1 job waits, 0 run\n"
+    assert call("pause", "default") == "default paused: 1 job waiting, 0 running\n"
     assert "paused" in call("job", "a", "--explain")
     assert call_json("resume", "default")["paused"] is False
 
@@ -484,12 +487,12 @@ def test_the_commands_speak_to_a_running_service_with_its_token(
     there = ["--url", url, "--token", token]
     job = call_json("enqueue", "echo", "[1]", "--id", "a", "--wait", *there)
     assert (job["status"], job["result"]) == ("done", [1])
-    assert "it was there already" in call("enqueue", "echo", "[1]", "--id", "a", *there)
+    assert "already existed" in call("enqueue", "echo", "[1]", "--id", "a", *there)
     assert [each["id"] for each in call_json("jobs", *there)] == ["a"]
     assert call_json("job", "a", *there)["history"][0]["number"] == 1
     assert call("job", "a", "--explain", *there) == "It is done.\n"
     assert "job 'a' is done" in call("cancel", "a", *there, code=1)
-    assert call("pause", "default", *there) == "default paused: 0 jobs wait, 0 run\n"
+    assert call("pause", "default", *there) == "default paused: 0 jobs waiting, 0 running\n"
     call("enqueue", "echo", "--id", "b", *there)
     assert call("cancel", "--all", "--yes", *there) == "1 job\n"
     assert call("retry", "--status", "cancelled", "--yes", *there) == "1 job\n"
@@ -509,4 +512,4 @@ def test_the_commands_speak_to_a_running_service_with_its_token(
     "url", ["localhost:8080", "ftp://x", "http://", "file:///etc/passwd", "http://u:p@x"]
 )
 def test_a_url_that_leads_to_no_service_is_refused(url: str) -> None:
-    assert "error: --url must be the address of a service" in call("jobs", "--url", url, code=2)
+    assert "error: --url must be the URL of a service" in call("jobs", "--url", url, code=2)

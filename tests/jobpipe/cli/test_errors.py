@@ -44,7 +44,7 @@ def test_a_misspelt_word_gets_a_suggestion(arguments: list[str], said: str) -> N
 
 
 def test_a_store_that_is_away_is_a_line(folder: Path) -> None:
-    check_line(call_process("jobs"), 2, "must name a store that is there, got 'sqlite:///jobpipe.db'")
+    check_line(call_process("jobs"), 2, "names a store that does not exist: 'sqlite:///jobpipe.db'")
     check_line(
         call_process("enqueue", "echo", "--store", "sqlite:///no/x.db"), 1, "does not exist: make it first"
     )
@@ -61,7 +61,7 @@ def test_an_unknown_job_is_a_line(there: list[str]) -> None:
 
 def test_an_address_that_is_none_is_shown() -> None:
     check_line(call_process("jobs", "--url", "localhost:8080"), 2, "got 'localhost:8080'")
-    check_line(call_process("jobs", "--url", "http://me:s3cret@"), 2, "--url must be the address")
+    check_line(call_process("jobs", "--url", "http://me:s3cret@"), 2, "--url must be the URL")
     told = call("jobs", "--url", "http://localhost:1", "--store", "sqlite:///jobs.db", code=2)
     assert "--store and --url exclude each other" in told
 
@@ -78,7 +78,7 @@ def test_a_service_that_is_away_is_a_line() -> None:
 def test_a_wrong_token_is_a_line_that_does_not_show_it(service: str) -> None:
     for flags in ([], ["--token", "wrong-one"]):
         ended = call_process("jobs", "--url", service, *flags)
-        check_line(ended, 1, "give the service's token with --token, or in JOBPIPE_TOKEN")
+        check_line(ended, 1, "pass the service's token with --token or JOBPIPE_TOKEN")
         assert "wrong-one" not in ended.stderr
 
 
@@ -88,7 +88,9 @@ def test_a_token_for_reading_is_told_from_a_wrong_one(start: Start) -> None:
     url = serving.line(r"listening on (http://127\.0\.0\.1:\d+)$")[1]
     there = ["--url", url, "--token", "look"]
     assert call_json("jobs", *there) == []
-    check_line(call_process("enqueue", "echo", *there), 1, "for reading only; give the token for writing")
+    check_line(
+        call_process("enqueue", "echo", *there), 1, "for reading only; pass the token that allows writing"
+    )
 
 
 class Stranger(http.server.BaseHTTPRequestHandler):
@@ -122,9 +124,9 @@ def stranger() -> Iterator[str]:
 
 
 def test_what_is_no_jobpipe_service_is_told_and_not_followed(stranger: str) -> None:
-    check_line(call_process("jobs", "--url", stranger), 1, "is no jobpipe service")
-    check_line(call_process("schedules", "--url", stranger), 1, "answers 404")
-    check_line(call_process("job", "a", "--url", stranger, "--token", "x"), 1, "answers 302")
+    check_line(call_process("jobs", "--url", stranger), 1, "is not a jobpipe service")
+    check_line(call_process("schedules", "--url", stranger), 1, "answered 404")
+    check_line(call_process("job", "a", "--url", stranger, "--token", "x"), 1, "answered 302")
     assert "/elsewhere" not in Stranger.seen
 
 
@@ -137,10 +139,10 @@ def test_control_characters_of_others_do_not_reach_the_terminal(folder: Path) ->
 
 def test_a_payload_that_no_store_can_keep_is_refused_before_it_is_sent(there: list[str]) -> None:
     assert call("enqueue", "echo", r'"\u0000"', *there, code=2).startswith(
-        "error: PAYLOAD holds the character NUL"
+        "error: PAYLOAD contains the character NUL"
     )
     assert call("enqueue", "echo", r'"\ud800"', *there, code=2).startswith(
-        "error: PAYLOAD holds a lone surrogate"
+        "error: PAYLOAD contains a lone surrogate"
     )
 
 

@@ -66,11 +66,11 @@ def test_the_end_of_a_line_is_told_in_bytes_of_the_file() -> None:
     [
         ("{", "the line is not JSON: "),
         ("[1]", "the line must be a JSON object"),
-        ('{"id": "a", "id": "b"}', "the key 'id' is there twice"),
+        ('{"id": "a", "id": "b"}', "the key 'id' appears twice"),
         ('{"payload": NaN}', "NaN is not JSON"),
         ('{"id": "a b"}', "id must consist of"),
         ('{"max_retries": 101}', "max_retries "),
-        ('{"retries": 1}', "retries is not a field"),
+        ('{"retries": 1}', "retries is not a known field"),
         ('{"delay": 1, "run_at": "2030-01-01T00:00:00Z"}', "delay and run_at exclude each other"),
         ("\udcff", "the line is not UTF-8"),
     ],

@@ -100,5 +100,5 @@ def test_what_cannot_be_moved_is_one_line(urls: tuple[str, str], words: str) -> 
 
 def test_check_asks_a_service_whether_it_is_ready(service: str) -> None:
     shown = call("check", "--url", service, "--token", "secret")
-    assert shown.startswith(f"{service}: it is ready: it has started, and its store answers\n")
+    assert shown.startswith(f"{service}: ready: the service has started and its store answers\n")
     assert "token" in call("check", "--url", service, "--token", "wrong", code=1)

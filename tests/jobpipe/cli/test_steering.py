@@ -32,7 +32,7 @@ def test_one_that_cannot_be_changed_keeps_no_other_from_it(jobs: list[str]) -> N
 
 def test_many_jobs_are_not_changed_where_nobody_can_be_asked(jobs: list[str]) -> None:
     told = call("cancel", "--queue", "mine", *jobs, code=2)
-    assert told == "error: --yes must be given where nobody can be asked: it would cancel 2 jobs\n"
+    assert told == "error: no terminal to confirm on, pass --yes to cancel 2 jobs\n"
     assert set(statuses(jobs).values()) == {"scheduled"}
     assert call("cancel", "--queue", "mine", "--yes", *jobs) == "2 jobs\n"
     assert statuses(jobs) == {"a": "cancelled", "b": "cancelled", "c": "scheduled"}
@@ -62,11 +62,11 @@ def test_the_question_tells_how_many_jobs_it_is_about(jobs: list[str]) -> None:
 
 def test_more_jobs_than_anybody_counts_are_many(jobs: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(target, "MOST_COUNTED", 2)
-    assert "it would cancel more than 2 jobs" in call("cancel", "--all", *jobs, code=2)
+    assert "pass --yes to cancel more than 2 jobs" in call("cancel", "--all", *jobs, code=2)
 
 
 def test_a_question_is_not_answered_by_a_file(folder: object) -> None:
     call("enqueue", "echo", "--id", "a")
     ended = call_process("cancel", "--all", input="y\n")
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert "it would cancel 1 job\n" in ended.stderr
+    assert "pass --yes to cancel 1 job\n" in ended.stderr

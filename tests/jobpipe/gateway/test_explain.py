@@ -81,17 +81,17 @@ def test_without_any_worker_it_says_so(store: MemoryStore) -> None:
     put(store, new_job("a"))
     found = why(store, "a")
     assert (found.reason, found.blockers) == (Reason.NO_WORKER, ())
-    assert "no worker runs at all" in found.text
+    assert "no worker is running" in found.text
 
 
 def test_with_workers_that_do_not_know_the_type_it_names_them(store: MemoryStore) -> None:
     put(store, new_job("a", type="rare"))
     store.beat(worker("w1", "work"), 60)
-    assert "(the one that runs does not)" in why(store, "a").text
+    assert "(the only running worker does not)" in why(store, "a").text
     store.beat(worker("w2"), 60)
     found = why(store, "a")
     assert (found.reason, found.blockers) == (Reason.NO_WORKER, ("w1", "w2"))
-    assert "2 run, but none of them knows the type" in found.text
+    assert "none of the 2 running workers does" in found.text
 
 
 def test_a_worker_that_was_silent_for_too_long_counts_no_more(store: MemoryStore, time: ManualTime) -> None:
@@ -104,7 +104,7 @@ def test_a_worker_that_was_silent_for_too_long_counts_no_more(store: MemoryStore
 
 @pytest.mark.parametrize(
     ("ahead", "words"),
-    [(0, "It is the next in its queue;"), (1, "1 job is before it;"), (3, "3 jobs are before it;")],
+    [(0, "It is next in its queue;"), (1, "1 job is before it;"), (3, "3 jobs are before it;")],
 )
 def test_in_the_line_it_says_how_many_are_before_it(store: MemoryStore, ahead: int, words: str) -> None:
     put(store, *(new_job(f"before{number}", priority=1) for number in range(ahead)))
@@ -115,7 +115,7 @@ def test_in_the_line_it_says_how_many_are_before_it(store: MemoryStore, ahead: i
     found = why(store, "a")
     assert (found.reason, found.blockers) == (Reason.POSITION, ("x", "y", "z"))
     assert found.text.startswith(words)
-    assert "3 of 5 places" in found.text
+    assert "3 of 5 slots" in found.text
 
 
 def test_a_job_whose_turn_by_the_rate_comes_in_a_moment_is_held_by_the_rate(store: MemoryStore) -> None:

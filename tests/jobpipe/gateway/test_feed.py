@@ -212,7 +212,7 @@ def test_it_waits_for_a_store_that_is_away_with_one_line_and_misses_nothing(
         assert store.asked.acquire(timeout=LIMIT)
         store.is_away = False
         assert inbox.read(2) == [("a", JobStatus.QUEUED), ("b", JobStatus.QUEUED)]
-    assert caplog.text.count("has to wait") == 1
+    assert caplog.text.count("waits for the store") == 1
 
 
 class Gated(MemoryStore):

@@ -53,8 +53,10 @@ def test_wrong_limit_is_refused_at_the_definition(options: dict[str, Any], field
 
 
 def test_unknown_option_of_a_type_is_a_type_error_that_names_it() -> None:
-    with pytest.raises(TypeError, match=r"'rates'.*rate, concurrency"):
+    with pytest.raises(TypeError, match=r"^unknown option 'rates'; did you mean 'rate'\?$"):
         Jobpipe("memory://").job("work", rates="5/s")  # type: ignore[call-overload]
+    with pytest.raises(TypeError, match=r"^unknown option 'xyz'; known options: .*rate, concurrency"):
+        Jobpipe("memory://").job("work", xyz=1)  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize(

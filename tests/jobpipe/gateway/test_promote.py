@@ -159,7 +159,7 @@ def test_jobs_of_lost_workers_are_waited_for_and_moved(target: SqliteStore) -> N
         time.elapse(15)
 
     assert promote(source, target, wait_for=wait_for).jobs == 1
-    assert waits == ["1 worker to be gone, or to show that it lives", "1 job whose worker was lost"]
+    assert waits == ["1 worker to expire or to send a heartbeat", "1 job to be rescued from a lost worker"]
     assert look(target, "a").attempts == 1
     assert [attempt.error for attempt in look(target, "a").history] == [LOST]
 

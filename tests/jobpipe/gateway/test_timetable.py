@@ -145,7 +145,7 @@ def test_a_tick_whose_id_is_taken_is_left_out_with_a_line(
     assert bench.tick() == pytest.approx(60)
     assert bench.ids() == [id]
     (line,) = complaints(caplog)
-    assert line.startswith(f"the tick of schedule s is left out: the id '{id}' is taken")
+    assert line.startswith(f"skipped a tick of schedule s: the id '{id}' is taken")
     bench.time.elapse(60)
     bench.tick()
     assert len(bench.ids()) == 2
@@ -166,7 +166,7 @@ def test_a_schedule_whose_type_takes_its_payload_no_longer_logs_and_goes_on(
     assert bench.tick(newer) == pytest.approx(60)
     assert [id[:2] for id in bench.ids()] == ["b@"]
     (line,) = complaints(caplog)
-    assert line.startswith("schedule a puts no job in: payload ")
+    assert line.startswith("schedule a cannot enqueue its job: payload ")
     with pytest.raises(BadInputError) as caught:
         run(newer.schedules.run("a"))
     assert caught.value.field.startswith("payload")
@@ -192,9 +192,9 @@ def test_an_entry_that_nobody_can_read_stops_no_other(
             bench.time.elapse(60)
             assert bench.tick() is not None
         assert [id[:2] for id in bench.ids()] == ["c@", "c@"]
-        assert sorted(line[:30] for line in complaints(caplog)) == [
-            "schedule a cannot be kept: tz ",
-            "schedule b cannot be kept: JSO",
+        assert sorted(line[:56] for line in complaints(caplog)) == [
+            "schedule a in the store is invalid and does not run: tz ",
+            "schedule b in the store is invalid and does not run: JSO",
         ]
         run(bench.pipe.schedules.drop("b"))
         shown = run(bench.pipe.schedules.all())

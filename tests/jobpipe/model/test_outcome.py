@@ -133,7 +133,7 @@ class Worse(Exception):
 def test_an_error_that_cannot_be_told_is_told_of_anyway(kind: type[Exception]) -> None:
     found = error_of(kind())
     assert found.type == kind.__name__
-    assert "cannot be had" in found.message
+    assert "cannot be read" in found.message
 
 
 def test_an_error_is_kept_with_the_end_of_its_traceback() -> None:

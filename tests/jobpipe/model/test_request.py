@@ -81,9 +81,17 @@ def test_a_wrong_value_is_refused_by_field(field: str, value: Any) -> None:
 
 @pytest.mark.parametrize("field", ["colour", "ID", "attempts", "status", "$", "a.b"])
 def test_an_unknown_field_is_refused_by_name(field: str) -> None:
-    with pytest.raises(BadInputError, match="is not a field that is known here") as caught:
+    with pytest.raises(BadInputError, match="is not a known field") as caught:
         read({field: 1})
     assert caught.value.field == field
+
+
+def test_a_misspelt_field_is_told_the_right_one() -> None:
+    with pytest.raises(
+        BadInputError, match=r"^delays is not a known field; did you mean 'delay'\?$"
+    ) as caught:
+        read({"delays": 1})
+    assert caught.value.field == "delays"
 
 
 @pytest.mark.parametrize("value", [None, 1, "a", [], [{}], True])

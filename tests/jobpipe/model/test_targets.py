@@ -167,7 +167,7 @@ def test_a_wrong_entry_does_not_give_its_secrets_away() -> None:
     ):
         with pytest.raises(SettingsError) as caught:
             Settings.load({"http_targets": entry}, environ={}, env_file="/nowhere")
-        assert str(caught.value).startswith("--http-targets must be a list of origins")
+        assert str(caught.value).startswith("--http-targets must be a comma-separated list of origins")
         assert "hunter2" not in str(caught.value)
 
 

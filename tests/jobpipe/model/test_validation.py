@@ -147,7 +147,7 @@ VALUES: list[tuple[Any, Any, str, str]] = [
     ),
     ("x", UUID, "must be a UUID", ""),
     ("x", Decimal, "must be a decimal number", ""),
-    ("x", bytes, "must be a string of base64", ""),
+    ("x", bytes, "must be a base64 string", ""),
     ("huge", Size, "must be one of small, large", ""),
     ("c", Literal["a", "b"], "must be one of a, b", ""),
     ({"type": "cow"}, Cat | Dog, "must be one of cat, dog", ""),

@@ -47,7 +47,7 @@ def test_a_pipe_is_found_in_the_working_folder(folder: Path) -> None:
         ("no_such_app:pipe", "no 'no_such_app' in"),
         ("json.no_such_app:pipe", "no 'json.no_such_app' in"),
         ("json:pipe", "'json' has no 'pipe'$"),
-        ("json:dumps", "is not a Jobpipe but of the type 'function'"),
+        ("json:dumps", "is not a Jobpipe but a value of type 'function'"),
     ],
 )
 def test_a_wrong_name_is_a_clear_line(spec: str, said: str) -> None:

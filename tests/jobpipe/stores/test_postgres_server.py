@@ -73,7 +73,7 @@ SELECT 0, 'old', 'work', 'default', 'running', 3, 0, 1, 1, '', '{{}}', 1, 1, 2, 
 def test_schema_of_an_older_program_is_brought_up_to_date(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch, admin: psycopg.Connection, known: int
 ) -> None:
-    """Each that there was, with a job in it whose worker was lost."""
+    """Each that there was, with a job in it to be rescued from a lost worker."""
     url = f"{postgres_url}_old"
     names = [name for _, name, _ in migrations()]
     with monkeypatch.context() as older, closing(PostgresStore(url)) as store:

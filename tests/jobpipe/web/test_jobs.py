@@ -126,12 +126,12 @@ def test_ready_and_scheduled_jobs_have_bounds_of_their_own_at_the_door(
         assert (await call("POST", "/enqueue/batch", json={"jobs": [*later, {}, {}]})).status_code == 202
         full = await call("POST", "/enqueue", json={})
         assert "queue-full" in problem(full, 503)["type"]
-        assert "2 of 2 places" in full.json()["detail"]
+        assert "2 of 2 jobs" in full.json()["detail"]
         assert "QUEUE_SIZE" in full.json()["detail"]
         for path, body in [("/enqueue", later[0]), ("/enqueue/batch", {"jobs": [later[0]]})]:
             full = await call("POST", path, json=body)
             assert "too-many-scheduled" in problem(full, 503)["type"]
-            assert "3 of 3 places" in full.json()["detail"]
+            assert "3 of 3 jobs" in full.json()["detail"]
             assert "JOBPIPE_SCHEDULED_SIZE" in full.json()["detail"]
             assert int(full.headers["retry-after"]) >= 1
         await call.pipe.enqueue_many([JobRequest(), JobRequest(delay=60)])

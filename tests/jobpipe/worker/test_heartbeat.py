@@ -272,7 +272,7 @@ def test_a_late_outcome_is_refused_and_the_others_result_stays(
             assert await quick_look(sqlite_url, "x") == job
 
     run(scenario())
-    assert lost_lines(caplog) == ["the lease of job 'x' was lost: what this run came to was not recorded"]
+    assert lost_lines(caplog) == ["the lease of job 'x' was lost: the outcome of this run was not recorded"]
     assert len(rescued_lines(caplog)) == 1
 
 

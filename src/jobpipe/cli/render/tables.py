@@ -31,8 +31,8 @@ _COLOURS = {
     "cancelled": "magenta",
 }
 _MISSED = {
-    "one": "what falls due while no jobpipe is running is made up for by one job",
-    "none": "what falls due while no jobpipe is running is left out",
+    "one": "ticks missed while nothing runs are made up for by one job",
+    "none": "ticks missed while nothing runs are skipped",
 }
 _LONGEST = 2_000
 """Characters of a payload, result or traceback that people are shown."""
@@ -148,7 +148,7 @@ def print_schedule(schedule: ScheduleInfo) -> None:
             ("timing", _text(_timing(schedule))),
             ("missed", _MISSED[schedule.missed]),
             ("last run", last),
-            ("next", "none while it is paused" if schedule.paused else ticks[0]),
+            ("next", "none while paused" if schedule.paused else ticks[0]),
             *(("", tick) for tick in ticks[1:]),
         ]
     )
@@ -173,7 +173,7 @@ def hold_in_words(schedule: ScheduleInfo) -> str:
     if schedule.paused:
         return f"{escape(schedule.name)} paused"
     moment = schedule.next_at[0]
-    return f"{escape(schedule.name)} goes on: next {_when(moment)} {until(moment)}"
+    return f"{escape(schedule.name)} resumed: next {_when(moment)} {until(moment)}"
 
 
 _UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))

@@ -21,7 +21,7 @@ _URL = Annotated[
     typer.Option(
         "--url",
         metavar="URL",
-        help="the running service (default: that of JOBPIPE_PORT on this machine)",
+        help="URL of the running service (default: port JOBPIPE_PORT on this machine)",
         show_default=False,
     ),
 ]
@@ -31,14 +31,14 @@ _URL = Annotated[
 @with_settings(["token"], {"url": _URL})
 def top(
     *,
-    once: Annotated[bool, typer.Option("--once", help="print what is there now, and end")] = False,
+    once: Annotated[bool, typer.Option("--once", help="print the current state and exit")] = False,
     json: Json = False,
     flags: Mapping[str, Any],
 ) -> None:
     """Watch a running service: its queues, jobs and workers, live.
 
-    Keys pause and resume queues, cancel and retry jobs, and filter; ? lists them. Where there is no terminal, it prints
-    what is there now, and ends.
+    Keys pause and resume queues, cancel and retry jobs, and filter; ? lists them. Without a terminal, it prints the
+    current state and exits.
     """
     from ..remote import ServiceTarget
     from ..target import RefusedError
@@ -60,7 +60,7 @@ def top(
             if error.slug != "away" or "url" in flags:
                 raise
             raise fail(
-                f"no service answers at {url}: start one with jobpipe serve, or name another with --url"
+                f"no service answers at {url}: start one with jobpipe serve, or pass another URL with --url"
             ) from None
     if code:
         raise typer.Exit(code)

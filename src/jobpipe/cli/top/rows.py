@@ -110,7 +110,7 @@ def _nothing(state: State, panel: Panel) -> str:
     if state.filter:
         return "nothing matches the filter"
     return {
-        Panel.QUEUES: "no queues yet: each comes with its first job",
+        Panel.QUEUES: "no queues yet: a queue appears with its first job",
         Panel.RUNNING: "no jobs are running",
         Panel.WORKERS: "no workers: start one with jobpipe worker",
         Panel.FAILED: "no jobs have failed",
@@ -128,7 +128,7 @@ def _columns(panel: Panel, width: int) -> list[Column]:
             Column("QUEUED", 8, 2, is_right=True),
             Column("RUNNING", 7, 3, is_right=True),
             Column("STATE", 6, 1),
-            Column("WAITING OF LATE", 0, 5),
+            Column("WAITING TREND", 0, 5),
         ],
         Panel.RUNNING: [
             name,

@@ -31,13 +31,13 @@ _KEYS_OF = {
     Panel.FAILED: "r retry",
 }
 _HELP = (
-    ("{arrows}, j, k", "choose a row; PgUp, PgDn, Home and End go far"),
-    ("Tab, Shift+Tab", "go to the next panel, or the one before"),
-    ("p", "pause the chosen queue, or resume it"),
-    ("r", "run the chosen failed job again"),
-    ("c", "cancel the chosen running job, after a question"),
-    ("/", "show only what has a text in its queue, type or id; Esc: all"),
-    ("?", "this page; any key leaves it"),
+    ("{arrows}, j, k", "select a row; also PgUp, PgDn, Home and End"),
+    ("Tab, Shift+Tab", "go to the next or the previous panel"),
+    ("p", "pause or resume the selected queue"),
+    ("r", "retry the selected failed job"),
+    ("c", "cancel the selected running job (asks first)"),
+    ("/", "filter by queue, type or id; Esc clears the filter"),
+    ("?", "this help; any key closes it"),
     ("q, Ctrl+C", "quit"),
 )
 
@@ -183,7 +183,7 @@ def _status(state: State, width: int, glyphs: Glyphs) -> Text:
     elif state.lost is not None:
         text, style = escape(state.lost), "red"
     elif state.filter:
-        text = f"filter: {escape(state.filter)} (Esc drops it)"
+        text = f"filter: {escape(state.filter)} (Esc clears it)"
     else:
         text = _detail(state)
     return Text(fit(f" {text}", width, glyphs, keeps_end=state.mode is Mode.FILTER), style)
@@ -205,12 +205,12 @@ def _detail(state: State) -> str:
 def _keys(state: State, width: int, glyphs: Glyphs) -> Text:
     words = {
         Mode.ASK: ["y yes", "any other key: no"],
-        Mode.FILTER: ["Enter keep", "Esc drop"],
+        Mode.FILTER: ["Enter keep", "Esc clear"],
         Mode.HELP: ["any key: back", "q quit"],
     }.get(
         state.mode,
         [
-            f"{glyphs.arrows} choose",
+            f"{glyphs.arrows} select",
             "Tab panel",
             _KEYS_OF[state.panel],
             "/ filter",

@@ -141,10 +141,10 @@ class Watcher:
         try:
             if order.verb in ("pause", "resume"):
                 queue = self._target.hold(order.verb, order.name)
-                return Told(f"queue {queue.name} is {'paused' if queue.paused else 'open again'}")
+                return Told(f"queue {queue.name} is {'paused' if queue.paused else 'resumed'}")
             job = self._target.steer(order.verb, order.name)
         except JobpipeError as error:
             return Told(str(error), is_error=True)
         if order.verb == "cancel" and not job.is_finished:
-            return Told(f"job {job.id} is told to end")
+            return Told(f"job {job.id} is being cancelled")
         return Told(f"job {job.id} is {job.status}{' again' if order.verb == 'retry' else ''}")

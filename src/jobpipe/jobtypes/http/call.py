@@ -46,7 +46,7 @@ class OutgoingCall:
             self._guard.check(url, "was redirected to")
             request = request.redirected(response.status, url)
         raise CallFailed(
-            f"{first} was redirected more than {MOST_REDIRECTS} times, at last to {request.url.origin}"
+            f"{first} was redirected more than {MOST_REDIRECTS} times, last to {request.url.origin}"
         )
 
     def break_off(self) -> None:
@@ -91,7 +91,7 @@ class OutgoingCall:
 
     def _reach(self, addresses: list[Address], port: int) -> socket.socket:
         """A connection to the first that can be reached; each has an equal part of the time that is left."""
-        problem: OSError = OSError("the name has no address")
+        problem: OSError = OSError("the host name has no address")
         for place, address in enumerate(addresses):
             try:
                 return self._network.connect(address, port, self._remaining() / (len(addresses) - place))
@@ -107,7 +107,7 @@ class OutgoingCall:
     def _remaining(self) -> float:
         remaining = self._until - monotonic()
         if self._is_broken_off or remaining <= 0:
-            raise TimeoutError("its time is over")
+            raise TimeoutError("timed out")
         return remaining
 
 
@@ -126,7 +126,7 @@ def _target(request: Request, response: Response) -> Url:
     try:
         return request.url.join(location.encode("latin-1", "replace").decode("utf-8", "replace"))
     except BadUrlError as error:
-        raise BadInputError(FIELD, f"was redirected to what {error}") from None
+        raise BadInputError(FIELD, f"was redirected to a URL that {error}") from None
 
 
 def _send(connection: HTTPConnection, request: Request) -> None:

@@ -27,7 +27,7 @@ class TargetGuard:
     def check(self, url: Url, verb: str = "leads to") -> None:
         """BadInputError unless its origin is on the list."""
         if not self._targets.allow(url.origin):
-            raise BadInputError(FIELD, f"{verb} {url.origin}, which {SETTING} does not list")
+            raise BadInputError(FIELD, f"{verb} {url.origin}, which is not listed in {SETTING}")
 
     def addresses(self, origin: Origin) -> list[Address]:
         """Where to connect to for a listed origin; BadInputError if it has an address that is not public, OSError."""
@@ -38,7 +38,7 @@ class TargetGuard:
             if not is_public(address):
                 raise BadInputError(
                     FIELD,
-                    f"leads to {origin}, and that name to {address}, which is no public address: "
+                    f"leads to {origin}, whose address {address} is not public: "
                     f"to allow it, list {_listed(origin, address)} in {SETTING}, and use it in the URL",
                 )
         return list(dict.fromkeys(found))

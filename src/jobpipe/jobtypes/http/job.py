@@ -128,12 +128,12 @@ def _check_headers(headers: dict[str, str]) -> None:
     seen: set[str] = set()
     for name, value in headers.items():
         if not _HEADER_NAME.fullmatch(name):
-            raise BadInputError("payload.headers", f"has a name that no header can have: {name[:40]!a}")
+            raise BadInputError("payload.headers", f"has an invalid header name: {name[:40]!a}")
         field = f"payload.headers.{name}"
         if name.lower() in _OWN_HEADERS:
-            raise BadInputError(field, "cannot be given: the service sets it itself, or does not send it")
+            raise BadInputError(field, "cannot be set: the service sets it itself, or never sends it")
         if name.lower() in seen:
-            raise BadInputError(field, "is there twice, in another spelling")
+            raise BadInputError(field, "appears twice, in different spellings")
         seen.add(name.lower())
         if not _HEADER_VALUE.fullmatch(value):
             raise BadInputError(field, "must be one line of printable ASCII characters")

@@ -78,7 +78,7 @@ function showConnection() {
       ? h(
           "div",
           { class: "banner" },
-          h("span", null, "The connection to the service is lost. What you see may be out of date; it is tried again until it works."),
+          h("span", null, "The connection to the service is lost, reconnecting. What you see may be out of date."),
           h("button", { type: "button", onclick: hurry }, "Try now"),
         )
       : null,

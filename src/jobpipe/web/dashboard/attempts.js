@@ -29,8 +29,8 @@ export function spansOf(job, now) {
   const isRunning = job.status === "running";
   if (isRunning) {
     add(Date.parse(job.started_at), "wait", "waited");
-    add(now, "running", "runs since");
-  } else if (!job.finished_at) add(now, "wait", "waits since");
+    add(now, "running", "running for");
+  } else if (!job.finished_at) add(now, "wait", "waiting for");
   else if (Date.parse(job.finished_at) > place) add(Date.parse(job.finished_at), "wait", "waited");
   return spans;
 }
@@ -41,9 +41,9 @@ export function attemptList(job) {
     "section",
     { class: "card", "aria-labelledby": "attempts" },
     h("h2", { id: "attempts" }, "Attempts"),
-    job.status === "running" ? h("div", { class: "attempt", key: "now" }, h("span", { class: "run running" }, "now"), h("span", { class: "num" }, "runs since ", when(job.started_at))) : null,
+    job.status === "running" ? h("div", { class: "attempt", key: "now" }, h("span", { class: "run running" }, "now"), h("span", { class: "num" }, "started ", when(job.started_at))) : null,
     runs.map((run) => attempt(run, endOf(run, job))),
-    runs.length || job.status === "running" ? null : h("p", { class: "muted" }, "It has not run yet."),
+    runs.length || job.status === "running" ? null : h("p", { class: "muted" }, "The job has not run yet."),
   );
 }
 
@@ -53,7 +53,7 @@ function attempt(run, end) {
     h("span", { class: `run ${end}` }, `#${run.number}`),
     h("span", { class: "num" }, when(run.began_at, timeOfDay(run.began_at)), h("span", { class: "muted" }, ` · ${took}`)),
     h("span", { class: "cut muted worker", title: run.worker }, run.worker),
-    run.error ? h("span", { class: "cut error-text" }, `${run.error.type}: ${run.error.message}`) : h("span", { class: "muted" }, end === "done" ? "ended well" : "cancelled"),
+    run.error ? h("span", { class: "cut error-text" }, `${run.error.type}: ${run.error.message}`) : h("span", { class: "muted" }, end === "done" ? "done" : "cancelled"),
   ];
   if (!run.error) return h("div", { class: "attempt", key: run.number }, line);
   return h("details", { key: run.number }, h("summary", { class: "attempt" }, line), code(run.error.traceback ?? `${run.error.type}: ${run.error.message}`, "the error"));

@@ -9,7 +9,7 @@ import { state } from "./store.js";
 import { attempt } from "./toast.js";
 
 const VERBS = {
-  retry: { word: "Retry", done: "run again", isDangerous: false },
+  retry: { word: "Retry", done: "retried", isDangerous: false },
   cancel: { word: "Cancel", done: "cancelled", isDangerous: true },
 };
 
@@ -42,10 +42,10 @@ async function act(action, filter, tallies, changed) {
   await tallies.now(); // Why: the question has to name the number of now
   const number = howMany(action, filter, tallies.value);
   const which = list(statusesFor(action, filter));
-  const where = [filter.type ? `of the type ${filter.type}` : "", filter.queue ? `in the queue ${filter.queue}` : ""].filter(Boolean).join(" ");
+  const where = [filter.type ? `of type ${filter.type}` : "", filter.queue ? `in queue ${filter.queue}` : ""].filter(Boolean).join(" ");
   const isSure = await confirm({
     title: `${word} ${count(number, "job")}?`,
-    text: `All ${which} jobs ${where || "of all types and queues"}: ${number === 1 ? "it is" : `${count(number, "job")} are`} ${isDangerous ? "cancelled; those that run are stopped" : "run again at once, with all their retries"}.`,
+    text: `All ${which} jobs ${where || "of all types and queues"}: ${number === 1 ? "it is" : `${count(number, "job")} are`} ${isDangerous ? "cancelled; running jobs are stopped" : "retried at once, with all their retries"}.`,
     yes: `${word} ${count(number, "job")}`,
     isDangerous,
   });

@@ -7,13 +7,13 @@ import { boundsOf, fieldsOf, nameOf, typeOf } from "./schema.js";
 import { exampleBody, tryForm } from "./tryit.js";
 
 const GROUPS = [
-  ["Putting in", /^\/enqueue/],
+  ["Enqueue", /^\/enqueue/],
   ["Jobs", /^\/jobs/],
   ["Queues", /^\/queues/],
   ["Schedules", /^\/schedules/],
   ["Events", /^\/events/],
-  ["Numbers", /^\/(stats|metrics|workers|limits)/],
-  ["The service", /./],
+  ["Statistics", /^\/(stats|metrics|workers|limits)/],
+  ["Service", /./],
 ];
 const main = document.getElementById("main");
 const contents = document.getElementById("contents");
@@ -42,7 +42,7 @@ function draw() {
       "div",
       { class: "page" },
       h("h1", { tabindex: "-1" }, "API reference"),
-      h("p", { class: "muted" }, `${api.info.title} ${api.info.version}. JSON in and out; errors are problem details. Where a token is set, every call but the probes needs the header `, h("code", null, "Authorization: Bearer …"), "."),
+      h("p", { class: "muted" }, `${api.info.title} ${api.info.version}. Requests and responses are JSON; errors are problem details. If a token is set, every call except the probes needs the header `, h("code", null, "Authorization: Bearer …"), "."),
       groups.map(([name, found]) => h("section", { class: "group", key: name, "aria-label": name }, h("h2", { class: "group-name" }, name), found.map(operationCard))),
       search ? null : schemaList(),
     ),
@@ -73,9 +73,9 @@ function operationCard(operation) {
     h("p", null, operation.summary, "."),
     parameters.length ? [h("h4", null, "Parameters"), parameterTable(parameters)] : null,
     body ? [h("h4", null, "Body: ", typeOf(body)), nameOf(body) ? fieldsOf(schemas[nameOf(body)]) : null] : null,
-    h("h4", null, "Answers"),
+    h("h4", null, "Responses"),
     h("ul", { class: "answers" }, answersGood.map(([status, answer]) => h("li", { key: status }, h("span", { class: "num good-text" }, status), h("span", null, answer.description, contentOf(answer))))),
-    refusals.length ? h("p", { class: "muted refusals" }, "Problems: ", refusals.map(([status, answer], index) => [index ? ", " : "", h("span", { title: answer.description }, `${status} ${answer.description}`)])) : null,
+    refusals.length ? h("p", { class: "muted refusals" }, "Errors: ", refusals.map(([status, answer], index) => [index ? ", " : "", h("span", { title: answer.description }, `${status} ${answer.description}`)])) : null,
     code(curl(operation.method.toUpperCase(), operation.path.slice(1), body ? JSON.parse(exampleBody(operation, schemas)) : null).replaceAll("%7B", "{").replaceAll("%7D", "}"), "the command"),
     isStream ? null : tryForm(operation, schemas, answers, draw),
   );
@@ -95,7 +95,7 @@ function parameterTable(parameters) {
       "table",
       { class: "fields" },
       h("thead", null, h("tr", null, ["Name", "Where", "Type", "Bounds"].map((name) => h("th", { scope: "col" }, name)))),
-      h("tbody", null, parameters.map((each) => h("tr", { key: each.name }, h("th", { scope: "row" }, h("code", null, each.name), each.required ? h("span", { class: "must" }, "needed") : null), h("td", null, each.in), h("td", null, typeOf(each.schema)), h("td", null, boundsOf(each.schema))))),
+      h("tbody", null, parameters.map((each) => h("tr", { key: each.name }, h("th", { scope: "row" }, h("code", null, each.name), each.required ? h("span", { class: "must" }, "required") : null), h("td", null, each.in), h("td", null, typeOf(each.schema)), h("td", null, boundsOf(each.schema))))),
     ),
   );
 }

@@ -52,8 +52,8 @@ function title(id, job, renew) {
 }
 
 const ACTIONS = {
-  retry: { word: "Retry", said: "It runs again" },
-  cancel: { word: "Cancel", said: "It is being cancelled" },
+  retry: { word: "Retry", said: "The job runs again" },
+  cancel: { word: "Cancel", said: "The job is being cancelled" },
 };
 
 /** Which buttons there are is what the table of transitions says for its status. */
@@ -73,7 +73,7 @@ function card(job, why) {
   const isOpen = !state.meta.finished.includes(job.status);
   return h(
     "section",
-    { class: "card", "aria-label": "What it is" },
+    { class: "card", "aria-label": "Details" },
     isOpen ? reason(why) : null,
     job.progress ? progress(job) : null,
     h(
@@ -99,13 +99,13 @@ function reason(why) {
   return h(
     "div",
     { class: `why ${why?.reason ?? ""}` },
-    h("h2", null, why?.reason === "running" ? "It runs" : "Why it waits"),
+    h("h2", null, why?.reason === "running" ? "Running" : "Why it is waiting"),
     h("p", { role: "status" }, why ? why.text : "…"),
     h(
       "p",
       { class: "muted" },
-      why?.until ? h("span", null, "Until then: ", when(why.until), ". ") : null,
-      why?.blockers.length ? h("span", null, "In its way: ", blockers(why)) : null,
+      why?.until ? h("span", null, "Until: ", when(why.until), ". ") : null,
+      why?.blockers.length ? h("span", null, "Blocked by: ", blockers(why)) : null,
     ),
   );
 }
@@ -149,6 +149,6 @@ function missing(id) {
     "div",
     { class: "page" },
     title(id, null),
-    empty("No job has this id", "It may have been deleted: finished jobs are kept for a while only. A new one may take its id:", curl("POST", "enqueue", { id, payload: null })),
+    empty("No job has this id", "It may have been deleted: finished jobs are kept for a limited time. You can enqueue a new job with this id:", curl("POST", "enqueue", { id, payload: null })),
   );
 }

@@ -46,7 +46,7 @@ export function jobsPage({ query, redraw, visit }) {
         freshPill(jobs),
         jobs.error && !jobs.isLoaded ? failure(jobs.error, () => jobs.renew()) : null,
         jobs.isLoaded && !shown.length ? nothing(filter, search) : null,
-        h("div", { hidden: shown.length === 0 }, rows.view(shown, row, { columns: ["Status", "Id", "Type", "Queue", "Attempts", "What", "Created"], label: "Jobs, newest first", isWhole: jobs.isWhole || Boolean(search.text) })),
+        h("div", { hidden: shown.length === 0 }, rows.view(shown, row, { columns: ["Status", "Id", "Type", "Queue", "Attempts", "Details", "Created"], label: "Jobs, newest first", isWhole: jobs.isWhole || Boolean(search.text) })),
         h("p", { class: "muted foot num" }, foot(jobs, shown, search)),
       );
     },
@@ -73,7 +73,7 @@ function row(job, props) {
 }
 
 function what(job) {
-  if (job.status === "running") return progressBar(job.progress) ?? h("span", { class: "muted" }, job.started_at ? ["began ", when(job.started_at)] : "begins");
+  if (job.status === "running") return progressBar(job.progress) ?? h("span", { class: "muted" }, job.started_at ? ["started ", when(job.started_at)] : "starting");
   if (job.status === "scheduled") return h("span", { class: "muted" }, job.attempts ? "retry " : "runs ", when(job.run_at));
   if (job.status === "queued") return h("span", { class: "muted" }, "due ", when(job.run_at));
   if (job.error && job.status !== "done") return h("span", { class: "error-text", title: job.error.message }, job.error.message);
@@ -168,15 +168,15 @@ function freshPill(jobs) {
 }
 
 function nothing(filter, search) {
-  if (search.text) return empty("No such id", `No job that is loaded has ${JSON.stringify(search.text)} in its id, and none has exactly this one.`, null);
+  if (search.text) return empty("No such id", `No loaded job has ${JSON.stringify(search.text)} in its id, and no job has exactly this id.`, null);
   if (Object.keys(filter).length) {
-    return h("div", { class: "empty" }, h("h2", null, "No job matches"), h("p", { class: "muted" }, "Jobs that come to match are shown at once. ", link(pageUrl("jobs"), "Show all jobs"), "."));
+    return h("div", { class: "empty" }, h("h2", null, "No job matches"), h("p", { class: "muted" }, "New matches appear here at once. ", link(pageUrl("jobs"), "Show all jobs"), "."));
   }
-  return empty("No job yet", "Put one in, and it is shown here at once.", curl("POST", "enqueue", { id: "t1", payload: "data", max_retries: 3 }));
+  return empty("No job yet", "Enqueue one, and it appears here at once.", curl("POST", "enqueue", { id: "t1", payload: "data", max_retries: 3 }));
 }
 
 function foot(jobs, shown, search) {
   if (!jobs.isLoaded) return "…";
-  if (search.text) return `${count(shown.length, "job")} of ${count(jobs.jobs.length, "job")} that ${jobs.jobs.length === 1 ? "is" : "are"} loaded`;
-  return jobs.isWhole ? count(shown.length, "job") : `${count(shown.length, "job")} loaded, older ones follow as you scroll`;
+  if (search.text) return `${count(shown.length, "job")} of ${count(jobs.jobs.length, "loaded job")}`;
+  return jobs.isWhole ? count(shown.length, "job") : `${count(shown.length, "job")} loaded, scroll for older ones`;
 }

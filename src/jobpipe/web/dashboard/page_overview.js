@@ -52,7 +52,7 @@ export function overviewPage({ plot, redraw }) {
           h("h2", { id: "queues" }, "Queues"),
           queueTable(state.queues, slots, redraw),
         ),
-        h("div", { class: "two" }, list("Running now", "running", running, "Nothing runs at the moment."), list("Latest failures", "failed", failed, "No job has failed. Good.")),
+        h("div", { class: "two" }, list("Running now", "running", running, "No job is running."), list("Latest failures", "failed", failed, "No job has failed.")),
       );
     },
     stop() {
@@ -71,7 +71,7 @@ async function latestFailures() {
 function firstSteps() {
   return empty(
     "No job yet",
-    "Put one in, and watch it arrive. The type echo gives its payload back.",
+    "Enqueue one, and watch it arrive. The type echo returns its payload.",
     curl("POST", "enqueue", { id: "t1", payload: "data", max_retries: 3 }),
   );
 }
@@ -86,11 +86,11 @@ function tiles(moment, slots, isKnown) {
     tile(
       "Running",
       moment ? compact(moment.running) : "–",
-      isKnown ? (slots ? `of ${count(slots, "place")}` : "no worker runs") : "",
+      isKnown ? (slots ? `of ${count(slots, "slot")}` : "no worker is running") : "",
       "running",
-      slots ? meter((moment?.running ?? 0) / slots, `${percent((moment?.running ?? 0) / slots)} of the workers' places are taken`) : null,
+      slots ? meter((moment?.running ?? 0) / slots, `${percent((moment?.running ?? 0) / slots)} of the worker slots are in use`) : null,
     ),
-    tile("Done a second", rate(mean("done")), `${compact(sum("done"))} in five minutes`, "done"),
+    tile("Done per second", rate(mean("done")), `${compact(sum("done"))} in five minutes`, "done"),
     tile("Failed", compact(sum("failed")), ended ? `${percent(sum("failed") / ended)} of all in five minutes` : "in five minutes", sum("failed") ? "failed" : ""),
   ];
 }
@@ -103,7 +103,7 @@ function chartCard(plot, pointer, redraw) {
   const found = bars(state.moments, now(), LENGTH);
   const chosen = pointer.x === null ? null : barAt(found, pointer.x, { width: plot.width, length: LENGTH });
   const value = (name) => (chosen ? ` ${rate(chosen[name])}` : "");
-  const label = `Jobs a second in the last five minutes; lately ${rate(mean("done"))} done and ${rate(mean("failed"))} failed.`;
+  const label = `Jobs per second in the last five minutes; recently ${rate(mean("done"))} done and ${rate(mean("failed"))} failed.`;
   const place = (event) => {
     pointer.x = event.clientX - event.currentTarget.getBoundingClientRect().left;
     redraw();
@@ -118,7 +118,7 @@ function chartCard(plot, pointer, redraw) {
     h(
       "div",
       { class: "head" },
-      h("h2", { id: "rates" }, "Jobs a second"),
+      h("h2", { id: "rates" }, "Jobs per second"),
       h("p", { class: "legend num" }, chosen ? h("span", { class: "muted", key: "at" }, when(chosen.at)) : null, h("span", { class: "key done", key: "done" }, `done${value("done")}`), h("span", { class: "key failed", key: "failed" }, `failed${value("failed")}`)),
     ),
     h("div", { class: "plot", onpointermove: place, onpointerleave: leave }, throughput({ found, chosen, length: LENGTH, width: plot.width, height: HEIGHT, label })),

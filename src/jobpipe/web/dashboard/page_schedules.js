@@ -38,7 +38,7 @@ export function schedulesPage({ redraw }) {
         { class: "page" },
         h("h1", { tabindex: "-1" }, "Schedules"),
         schedules.error && !found ? failure(schedules.error, renew) : null,
-        found?.length === 0 ? empty("No schedule yet", "A schedule puts a job in at every tick, however many processes run. Make one:", curl("PUT", "schedules/nightly", { type: "echo", cron: "0 3 * * *", tz: "Europe/Berlin" })) : null,
+        found?.length === 0 ? empty("No schedule yet", "A schedule enqueues one job at every tick, even with many processes. Create one:", curl("PUT", "schedules/nightly", { type: "echo", cron: "0 3 * * *", tz: "Europe/Berlin" })) : null,
         h("div", { class: "cards" }, (found ?? []).map((each) => card(each, renew, show))),
       );
     },
@@ -62,11 +62,11 @@ function card(schedule, renew, show) {
     { class: "card", key: schedule.name, "aria-label": `Schedule ${schedule.name}` },
     h("div", { class: "head" }, h("h2", { class: "cut", title: schedule.name }, schedule.name), h("div", { class: "actions" }, holdButton(schedule, show), h("button", { type: "button", class: "small", "aria-label": `Run ${schedule.name} now`, onclick: run }, icon("play"), h("span", null, "Run now")))),
     h("p", { class: "timing" }, timingInWords(schedule), schedule.paused ? h("span", { class: "badge paused" }, "paused") : null),
-    h("p", { class: "muted" }, schedule.cron ? h("code", null, schedule.cron) : null, schedule.cron ? " · " : "", "puts in ", jobsLink({ type: schedule.type }, schedule.type), " in ", jobsLink({ queue: schedule.queue }, schedule.queue), schedule.missed === "none" ? " · what was missed is left out" : ""),
+    h("p", { class: "muted" }, schedule.cron ? h("code", null, schedule.cron) : null, schedule.cron ? " · " : "", "enqueues ", jobsLink({ type: schedule.type }, schedule.type), " in ", jobsLink({ queue: schedule.queue }, schedule.queue), schedule.missed === "none" ? " · missed ticks are skipped" : ""),
     h("h3", null, "Next"),
-    schedule.paused ? h("p", { class: "muted" }, "None while it is paused.") : h("ol", { class: "times num" }, schedule.next_at.map((at, index) => h("li", { title: exact(at) }, h("span", null, isOften ? clockTime(at) : dayAndTime(at)), h("span", { class: "muted" }, index ? null : when(at))))),
+    schedule.paused ? h("p", { class: "muted" }, "None while paused.") : h("ol", { class: "times num" }, schedule.next_at.map((at, index) => h("li", { title: exact(at) }, h("span", null, isOften ? clockTime(at) : dayAndTime(at)), h("span", { class: "muted" }, index ? null : when(at))))),
     h("h3", null, "Last"),
-    schedule.last_job ? h("p", { class: "num last" }, jobLink(schedule.last_job), h("span", { class: "muted" }, when(schedule.last_at))) : h("p", { class: "muted" }, "It has not run yet."),
+    schedule.last_job ? h("p", { class: "num last" }, jobLink(schedule.last_job), h("span", { class: "muted" }, when(schedule.last_at))) : h("p", { class: "muted" }, "The schedule has not run yet."),
     schedule.payload === null ? null : h("details", null, h("summary", null, "Payload"), code(JSON.stringify(schedule.payload, null, 2), "the payload")),
   );
 }

@@ -25,7 +25,7 @@ export function workersPage({ redraw }) {
         { class: "page" },
         h("h1", { tabindex: "-1" }, "Workers"),
         workers.error && !found ? failure(workers.error, renew) : null,
-        found?.length === 0 ? empty("No worker runs", "Jobs are taken, and wait. Start a worker on the same store:", "jobpipe worker --store sqlite:///jobpipe.db") : null,
+        found?.length === 0 ? empty("No worker is running", "Jobs are accepted and wait. Start a worker on the same store:", "jobpipe worker --store sqlite:///jobpipe.db") : null,
         h("div", { class: "cards" }, (found ?? []).map(card)),
       );
     },
@@ -43,11 +43,11 @@ function card(worker) {
     "section",
     { class: "card", key: worker.name, "aria-label": `Worker ${worker.name}` },
     h("div", { class: "head" }, h("h2", { class: "mono cut", title: worker.name }, worker.name), copyButton(worker.name, "Copy the name")),
-    h("p", { class: "muted num" }, "heard of ", when(worker.seen_at), " · up since ", when(worker.started_at)),
-    h("p", { class: "num places" }, h("span", null, `${worker.running.length} of ${worker.slots} places taken`), meter(share, `${percent(share)} of its places`)),
-    h("h3", null, "Runs"),
-    worker.running.length ? h("ul", { class: "plain columns" }, worker.running.slice(0, SHOWN_JOBS).map((id) => h("li", { key: id }, jobLink(id))), worker.running.length > SHOWN_JOBS ? h("li", { class: "muted" }, `and ${worker.running.length - SHOWN_JOBS} more`) : null) : h("p", { class: "muted" }, "nothing at the moment"),
-    h("h3", null, "Knows"),
+    h("p", { class: "muted num" }, "last seen ", when(worker.seen_at), " · up since ", when(worker.started_at)),
+    h("p", { class: "num places" }, h("span", null, `${worker.running.length} of ${worker.slots} slots in use`), meter(share, `${percent(share)} of its slots`)),
+    h("h3", null, "Running jobs"),
+    worker.running.length ? h("ul", { class: "plain columns" }, worker.running.slice(0, SHOWN_JOBS).map((id) => h("li", { key: id }, jobLink(id))), worker.running.length > SHOWN_JOBS ? h("li", { class: "muted" }, `and ${worker.running.length - SHOWN_JOBS} more`) : null) : h("p", { class: "muted" }, "none"),
+    h("h3", null, "Job types"),
     h("p", { class: "tags" }, types.map((type) => h("span", { class: "tag", key: type }, type)), worker.types.length > types.length ? h("span", { class: "muted" }, `and ${worker.types.length - types.length} more`) : null),
   );
 }

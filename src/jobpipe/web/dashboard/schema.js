@@ -36,7 +36,7 @@ function bounds(schema) {
 /** What a value has to be, beside its type. */
 export function boundsOf(schema) {
   const found = [schema, ...(schema.anyOf ?? [])].flatMap(bounds);
-  if (schema.default !== undefined) found.push([h("code", null, JSON.stringify(schema.default)), " if not given"]);
+  if (schema.default !== undefined) found.push([h("code", null, JSON.stringify(schema.default)), " by default"]);
   return found.map((each, index) => [index ? "; " : "", each]);
 }
 
@@ -54,7 +54,7 @@ export function fieldsOf(schema) {
         "tbody",
         null,
         Object.entries(schema.properties ?? {}).map(([name, field]) =>
-          h("tr", { key: name }, h("th", { scope: "row" }, h("code", null, name), required.has(name) ? h("span", { class: "must" }, "needed") : null), h("td", null, typeOf(field)), h("td", null, field.description ?? "", field.description ? " " : "", boundsOf(field))),
+          h("tr", { key: name }, h("th", { scope: "row" }, h("code", null, name), required.has(name) ? h("span", { class: "must" }, "required") : null), h("td", null, typeOf(field)), h("td", null, field.description ?? "", field.description ? " " : "", boundsOf(field))),
         ),
       ),
     ),

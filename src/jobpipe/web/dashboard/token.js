@@ -14,11 +14,11 @@ async function ask(problem) {
   let token = "";
   await modal(
     (close) => [
-      h("h2", { id: "dialog-title" }, "This service has a token"),
+      h("h2", { id: "dialog-title" }, "This service requires a token"),
       h(
         "p",
         { class: "muted" },
-        "It is kept in this tab, until you close it. Its owner set it as ",
+        "It is kept in this tab until you close it. The operator has set it as ",
         h("code", null, "JOBPIPE_TOKEN"),
         ".",
       ),
@@ -33,8 +33,8 @@ async function ask(problem) {
           },
         },
         h("label", { class: "field" }, "Token", h("input", { name: "token", type: "password", required: true, autocomplete: "off", spellcheck: "false", autofocus: true })),
-        h("p", { class: "error-text", role: "alert" }, problem ? `It was refused: ${problem}` : ""),
-        h("div", { class: "actions" }, h("button", { class: "primary", type: "submit" }, "Use it")),
+        h("p", { class: "error-text", role: "alert" }, problem ? `Refused: ${problem}` : ""),
+        h("div", { class: "actions" }, h("button", { class: "primary", type: "submit" }, "Use token")),
       ),
     ],
     { canLeave: false },

@@ -41,10 +41,10 @@ export function tryForm(operation, schemas, answers, redraw) {
       "form",
       { class: "stack", onsubmit: submit },
       parameters.map((each) =>
-        h("label", { class: "field", key: `${each.in}-${each.name}` }, `${each.name}${each.required ? "" : " (may be left out)"}`, h("input", { name: `${each.in}:${each.name}`, required: each.required, autocomplete: "off", spellcheck: "false" })),
+        h("label", { class: "field", key: `${each.in}-${each.name}` }, `${each.name}${each.required ? "" : " (optional)"}`, h("input", { name: `${each.in}:${each.name}`, required: each.required, autocomplete: "off", spellcheck: "false" })),
       ),
       body === null ? null : h("label", { class: "field" }, "Body", h("textarea", { name: "body", rows: Math.min(body.split("\n").length + 1, 12), spellcheck: "false", class: "mono", made: (node) => (node.value = body) })),
-      h("div", { class: "row-actions" }, h("button", { type: "submit", class: operation.method === "get" ? "primary" : "danger" }, `Send ${operation.method.toUpperCase()}`), operation.method === "get" ? null : h("span", { class: "muted" }, "It is really done.")),
+      h("div", { class: "row-actions" }, h("button", { type: "submit", class: operation.method === "get" ? "primary" : "danger" }, `Send ${operation.method.toUpperCase()}`), operation.method === "get" ? null : h("span", { class: "muted" }, "This sends a real request.")),
     ),
     answerOf(answers.get(operation.key)),
   );

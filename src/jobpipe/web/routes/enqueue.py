@@ -33,14 +33,14 @@ NEW = "jobpipe-new"
 
 
 class Accepted(Struct, frozen=True):
-    """A job that was put in."""
+    """A job that was enqueued."""
 
     id: str
     status: JobStatus
 
 
 class Batch(Struct, frozen=True, forbid_unknown_fields=True):
-    """Jobs that are put in together: all of them, or none."""
+    """Jobs to enqueue together: all of them, or none."""
 
     jobs: Annotated[list[JobRequest], Meta(min_length=1, max_length=LARGEST_BATCH)]
 
@@ -67,7 +67,7 @@ class Enqueue:
                 path="/enqueue",
                 handler=self,
                 is_asgi=True,
-                summary="Put a job in; the same again answers 200 with the job",
+                summary="Enqueue a job; if the same job already exists, answers 200 with it",
                 answers={202: Accepted, 200: Job},
                 body=JobRequest,
                 refusals=clash,
@@ -76,7 +76,7 @@ class Enqueue:
                 method="POST",
                 path="/enqueue/batch",
                 handler=self.batch,
-                summary="Put jobs in, all or none; 200 if all were known",
+                summary="Enqueue jobs, all or none; 200 if all of them already exist",
                 answers={202: AcceptedBatch, 200: AcceptedBatch},
                 body=Batch,
                 refusals=clash,

@@ -42,7 +42,7 @@ class ListedJob(Struct, frozen=True, kw_only=True):
 
 
 class JobList(Struct, frozen=True):
-    """A page of jobs, newest first, and where the next begins."""
+    """A page of jobs, newest first, and the cursor of the next page."""
 
     jobs: list[ListedJob]
     next_cursor: str | None
@@ -65,13 +65,13 @@ class Selection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Count(Struct, frozen=True):
-    """How many jobs it were."""
+    """The number of jobs."""
 
     count: int
 
 
 class JobRoutes:
-    """Looking at jobs, and steering them."""
+    """Inspecting and managing jobs."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -102,7 +102,7 @@ class JobRoutes:
                 method="POST",
                 path="/jobs/retry",
                 handler=self.retry_many,
-                summary="Run all failed and cancelled jobs that match again",
+                summary="Retry all failed and cancelled jobs that match",
                 answers={200: Count},
                 body=Selection,
             ),
@@ -118,7 +118,7 @@ class JobRoutes:
                 method="GET",
                 path=f"{job_id}/wait",
                 handler=self.wait,
-                summary="A job when it is finished, or the time is over",
+                summary="Wait until a job is finished, or the timeout has passed",
                 answers=job,
                 query=WaitQuery,
                 refusals=missing,
@@ -143,7 +143,7 @@ class JobRoutes:
                 method="POST",
                 path=f"{job_id}/retry",
                 handler=self.retry,
-                summary="Run a failed or cancelled job again",
+                summary="Retry a failed or cancelled job",
                 answers=job,
                 refusals=clash,
             ),
@@ -190,7 +190,7 @@ class JobRoutes:
         }
         if chosen.all == bool(filters):
             raise BadInputError(
-                "all", "must be true, or else at least one of status, type and queue be given: not both"
+                "all", "must be true, or at least one of status, type and queue must be given, but not both"
             )
         return json_response(Count(await verb(**filters)))
 

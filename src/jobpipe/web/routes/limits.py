@@ -30,7 +30,7 @@ class LimitRoutes:
                 method="GET",
                 path="/limits",
                 handler=self.all,
-                summary="The limits of job types: how far they are used up, and who holds them",
+                summary="The limits of job types, their current use, and the jobs that hold them",
                 answers={200: LimitList},
             )
         ]

@@ -29,10 +29,10 @@ class ScheduleList(Struct, frozen=True):
 
 
 class ScheduleBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A schedule as it is to be; also an answer, sent back with what was changed in it.
+    """A schedule to create or change; a response may be edited and sent back.
 
-    `every`, or `cron` in the time zone `tz`; null stands for the ones that it has not. `name` is that of the path.
-    `next_at`, `last_at` and `last_job` follow from the others, and have no effect.
+    It has `every`, or `cron` in the time zone `tz`; null counts as not given. `name` must be the name in the path.
+    `next_at`, `last_at` and `last_job` follow from the others and have no effect.
     """
 
     type: Name
@@ -96,7 +96,7 @@ class ScheduleRoutes:
                 method="PUT",
                 path=path,
                 handler=self.put,
-                summary="Make or change a schedule; one whose timing stays keeps its ticks",
+                summary="Create or change a schedule; with the same timing it keeps its ticks",
                 answers={200: ScheduleInfo},
                 body=ScheduleBody,
                 refusals=missing,
@@ -105,7 +105,7 @@ class ScheduleRoutes:
                 method="DELETE",
                 path=path,
                 handler=self.drop,
-                summary="Forget a schedule; jobs that it has put in stay",
+                summary="Delete a schedule; its jobs stay",
                 answers={204: None},
                 refusals=missing,
             ),
@@ -113,7 +113,7 @@ class ScheduleRoutes:
                 method="POST",
                 path=f"{path}/pause",
                 handler=self.pause,
-                summary="Let no tick fire until it is resumed; a run by hand is none",
+                summary="Pause a schedule: no tick fires until it is resumed",
                 answers={200: ScheduleInfo},
                 refusals=missing,
             ),
@@ -121,7 +121,7 @@ class ScheduleRoutes:
                 method="POST",
                 path=f"{path}/resume",
                 handler=self.resume,
-                summary="Undo a pause: it goes on with the next tick from now",
+                summary="Resume a schedule with its next tick from now",
                 answers={200: ScheduleInfo},
                 refusals=missing | {422},
             ),
@@ -129,7 +129,7 @@ class ScheduleRoutes:
                 method="POST",
                 path=f"{path}/run",
                 handler=self.run,
-                summary="Put its job in now, beside its ticks",
+                summary="Enqueue its job now, in addition to its ticks",
                 answers={202: Accepted},
                 refusals=missing,
             ),
@@ -146,7 +146,7 @@ class ScheduleRoutes:
         name = _name_of(request)
         wanted: ScheduleBody = convert(await read_json(request.scope, request.receive, limit), ScheduleBody)
         if wanted.name is not UNSET and wanted.name != name:
-            raise BadInputError("name", f"must be that of the path, {name[:100]!r}, got {wanted.name!r}")
+            raise BadInputError("name", f"must be the name in the path, {name[:100]!r}, got {wanted.name!r}")
         if wanted.next_at:
             await self._check_ticks(name, wanted)
         known = await self._site.pipe.async_store.call(self._site.pipe.store.schedules)
@@ -164,9 +164,7 @@ class ScheduleRoutes:
         # Why not those of the past: they were to come when somebody looked, and have come since.
         strange = set(wanted.next_at).difference(now.next_at)
         if any(tick > datetime.now(UTC) for tick in strange):
-            raise BadInputError(
-                "next_at", "cannot be set, as it follows from every, cron and tz: leave it out"
-            )
+            raise BadInputError("next_at", "cannot be set, it follows from every, cron and tz: leave it out")
 
     async def drop(self, request: Request) -> Response:
         await self._schedules.drop(_name_of(request))

@@ -20,13 +20,13 @@ from ..site import Site
 
 
 class Health(Struct, frozen=True):
-    """It is well."""
+    """The service is alive."""
 
     status: Literal["ok"] = "ok"
 
 
 class TallyList(Struct, frozen=True):
-    """How many jobs there are now, and were ever, by queue, type and status."""
+    """The number of jobs, now and in total, by queue, type and status."""
 
     tallies: list[Tally]
 
@@ -70,7 +70,7 @@ class ServiceRoutes:
                 method="GET",
                 path="/readyz",
                 handler=self.ready,
-                summary="Has it started, and does its store answer? One that is full does",
+                summary="Has it started, and does its store answer?",
                 answers=well,
                 is_probe=True,
                 refusals=frozenset({503}),
@@ -79,7 +79,7 @@ class ServiceRoutes:
                 method="GET",
                 path="/stats",
                 handler=self.stats,
-                summary="How many jobs there are, and how fast they go",
+                summary="The number of jobs by status, and their rates",
                 answers={200: Stats},
             ),
             Operation(
@@ -93,7 +93,7 @@ class ServiceRoutes:
                 method="GET",
                 path="/stats/tallies",
                 handler=self.tallies,
-                summary="How many jobs there are, by queue, type and status",
+                summary="The number of jobs by queue, type and status",
                 answers={200: TallyList},
             ),
             Operation(
@@ -107,7 +107,7 @@ class ServiceRoutes:
                 method="GET",
                 path="/metrics",
                 handler=self.metrics,
-                summary="The same and more, for Prometheus",
+                summary="Metrics for Prometheus",
                 answers={200: MEDIA_TYPE},
             ),
             Operation(
@@ -128,7 +128,7 @@ class ServiceRoutes:
             try:
                 await pipe.gateway.probe()
             except StoreError:
-                raise NotReadyError("the store is away") from None
+                raise NotReadyError("the store is unavailable") from None
         elif not await service.is_ready():
             state = (
                 "stopping"

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 _MOST_BUFFERED = 65_536
 """Bytes of a body, or of requests behind the current one, that are read ahead."""
-_TIMED_OUT = Refusal(408, "the request did not come to its end in time")
-_BROKEN = Refusal(500, "something went wrong on this side; the log of the service says what")
+_TIMED_OUT = Refusal(408, "the request was not complete in time")
+_BROKEN = Refusal(500, "an internal error occurred; see the log of the service")
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -266,7 +266,7 @@ class Connection(asyncio.BufferedProtocol):
     def check(self, now: float) -> None:
         """End it if the client takes too long."""
         if self._is_unread(now):
-            self._server.cut_off("that does not read its answers", self.client)
+            self._server.cut_off("that does not read its responses", self.client)
             self.abort()
             return
         limits, exchange, waited = self._limits, self._exchange, now - self._since
@@ -276,7 +276,7 @@ class Connection(asyncio.BufferedProtocol):
         elif exchange is not None:
             if exchange.request.is_whole:
                 if not self._is_reading and waited > limits.ahead:
-                    self._server.cut_off("that sent too much behind a call that takes long", self.client)
+                    self._server.cut_off("that sent too much during a long call", self.client)
                     self.abort()
             elif self._is_reading and waited > limits.body:
                 self._refuse(_TIMED_OUT)

@@ -55,7 +55,7 @@ class EventData(Struct, frozen=True):
 
 
 class SentEvent(Struct, frozen=True, kw_only=True):
-    """One as it is sent. Of a job: its number, and as data id, type, queue, status and attempts; of a pulse, no number."""
+    """An event: of a job, with a number, and id, type, queue, status and attempts as data; of a pulse, without a number."""
 
     id: str | UnsetType = UNSET
     event: Literal["job", "pulse"]
@@ -90,7 +90,7 @@ class Events:
 
     def calls(self) -> list[Operation]:
         """The row of the table."""
-        summary = "Every change of a job's status, as it happens; Last-Event-ID reaches back; with pulse, also the numbers, every second"
+        summary = "Stream every change of a job's status; Last-Event-ID resumes a stream; with pulse, also the counts every second"
         return [
             Operation(
                 method="GET",
@@ -118,7 +118,7 @@ class Events:
             asked = _last_event_id(scope)
             if len(self._clients) >= MOST_CLIENTS:
                 raise problems.TooManyStreamsError(
-                    f"{MOST_CLIENTS:,} streams are open already: try again later"
+                    f"{MOST_CLIENTS:,} streams are already open: try again later"
                 )
             if scope["method"] != "HEAD":
                 self._join(client)

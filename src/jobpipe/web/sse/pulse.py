@@ -52,7 +52,7 @@ class Pulses:
             try:
                 pulse = await self._look()
             except Exception:  # Why: whoever listens must learn of the next one all the same
-                logger.exception("the pulse met an error")
+                logger.exception("the pulse raised an error")
                 pulse = None
             if pulse is not None and pulse.at != last:
                 last = pulse.at

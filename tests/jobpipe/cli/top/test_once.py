@@ -64,7 +64,7 @@ def test_where_no_service_answers_it_says_what_to_do(folder: Path) -> None:
     with window(sys.executable, "-m", "jobpipe", "top", env={"JOBPIPE_PORT": "1"}) as shell:
         assert shell.code() == 1
         assert shell.shown.replace("\n", "").startswith(
-            "error: no service answers at http://127.0.0.1:1: start one with jobpipe serve, or name another with "
+            "error: no service answers at http://127.0.0.1:1: start one with jobpipe serve, or pass another URL with "
         )
         assert shell.attributes() == shell.before
 

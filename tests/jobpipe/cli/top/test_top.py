@@ -91,7 +91,7 @@ def test_it_follows_the_size_of_the_terminal(service: Service) -> None:
 def test_it_writes_only_the_lines_that_changed(idle: Service) -> None:
     with top(idle) as shell:
         shell.press("?")
-        shell.until("any key leaves it")
+        shell.until("any key closes it")
         begin = len(shell.raw)
         shell.press("x")
         shell.until("QUEUES")
@@ -194,7 +194,7 @@ def test_a_slash_filters_by_queue_type_and_id(service: Service) -> None:
         assert "song-1" not in shell.shown
         assert "nothing matches the filter" in shell.shown
         shell.press("\x7f\x7f\x7f\x7faudio\r")
-        shell.until(r"filter: audio \(Esc drops it\)")
+        shell.until(r"filter: audio \(Esc clears it\)")
         assert "song-1" in shell.shown
         assert re.search("^▸ audio ", shell.shown, re.MULTILINE)
         shell.press(ESCAPE)
@@ -252,7 +252,7 @@ def test_keys_do_not_wait_for_a_service_that_hangs(service: Service) -> None:
     with top(service) as shell:
         os.killpg(service.program.pid, signal.SIGSTOP)
         shell.press("?")
-        shell.until("any key leaves it")
+        shell.until("any key closes it")
         shell.press("q")
         assert shell.code() == 0
         assert shell.attributes() == shell.before

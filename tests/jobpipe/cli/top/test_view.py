@@ -79,7 +79,7 @@ def test_glyphs_are_those_that_can_be_written() -> None:
 
 def test_an_empty_service_says_what_there_could_be() -> None:
     text = shown(state())
-    assert has(text, "^  no queues yet: each comes with its first job$")
+    assert has(text, "^  no queues yet: a queue appears with its first job$")
     assert has(text, "^  no jobs are running$")
     assert has(text, "^  no workers: start one with jobpipe worker$")
     assert has(text, "^  no jobs have failed$")
@@ -137,7 +137,7 @@ def test_rows_of_jobs_do_not_move_when_jobs_come_and_go() -> None:
 
 
 TITLES = {
-    "QUEUES": ["SCHEDULED", "QUEUED", "RUNNING", "STATE", "WAITING OF LATE"],
+    "QUEUES": ["SCHEDULED", "QUEUED", "RUNNING", "STATE", "WAITING TREND"],
     "RUNNING": ["TYPE", "QUEUE", "AGE", "PROGRESS", "NOTE"],
     "WORKERS": ["BUSY", "UP", "SEEN", "RUNS"],
     "FAILED": ["TYPE", "QUEUE", "AGO", "TRIES", "ERROR"],
@@ -155,7 +155,7 @@ def test_a_column_is_there_whole_or_not_at_all(width: int) -> None:
     lines = shown(full(), width, 24).splitlines()
     for panel, titles in TITLES.items():
         (heading,) = [line for line in lines if has(line, f"^. {panel} 1( |$)")]
-        there = re.split(r" {1,}(?=[A-Z])(?!OF|LATE)", heading[2:].rstrip())[1:]
+        there = re.split(r" {1,}(?=[A-Z])(?!TREND)", heading[2:].rstrip())[1:]
         assert there == [title for title in titles if title in there], heading
         assert there if width < 80 else there == titles
     assert not has(lines[2], "…")
@@ -210,7 +210,7 @@ def test_the_line_at_the_bottom_says_what_matters_most() -> None:
     in_failed = replace(found, panel=Panel.FAILED, choices={Panel.FAILED: Choice("mail", 0)})
     assert has(shown(in_failed), r"^ ValueError: no such\\naddress$")
     filtered = replace(in_failed, filter="mail")
-    assert has(shown(filtered), r"^ filter: mail \(Esc drops it\)$")
+    assert has(shown(filtered), r"^ filter: mail \(Esc clears it\)$")
     assert has(shown(told(lost(filtered, "gone"), "queue a is paused", NOW)), "^ queue a is paused$")
     asked = replace(filtered, mode=Mode.ASK, order=Order("cancel", "job"))
     assert has(shown(asked), r"^ cancel job job\? \[y/N\]$")
