@@ -36,11 +36,13 @@ class Begins:
         gateway: Gateway,
         now: Callable[[], float],
         is_needed: Callable[[], bool],
+        free_slots: Callable[[], int],
         on_states: Callable[[Mapping[Lease, LeaseState]], object],
     ) -> None:
         self._store, self._async_store, _ = gateway
         self._now = now
         self._is_needed = is_needed  # may jobs begin of which the store is to be told?
+        self._free_slots = free_slots  # as the store sees it
         self._on_states = on_states  # gets what the store answers
         self._begun: set[HeldJob] = set()
         self._timer: asyncio.TimerHandle | None = None
@@ -56,7 +58,7 @@ class Begins:
         self._begun.discard(run)
 
     def due(self, after: float = _TOLD_AFTER) -> Told:
-        """Those that began so many seconds ago, or before."""
+        """Those that began at least `after` seconds ago."""
         now = self._now()
         # Why a list at once: others add and discard in their threads.
         runs = [run for run in list(self._begun) if now - run.began_at >= after]
@@ -88,9 +90,13 @@ class Begins:
 
     def _look(self) -> None:
         self._timer = None
-        told = self.due()
-        if told[0]:
-            self._telling = asyncio.get_running_loop().create_task(self._tell(*told), name="jobpipe-begins")
+        leases, started_at = self.due()
+        # Why not all: a job that has ended is `running` in the store until it is settled.
+        free = self._free_slots()
+        if leases and free:
+            self._telling = asyncio.get_running_loop().create_task(
+                self._tell(leases[:free], started_at[:free]), name="jobpipe-begins"
+            )
         elif self._is_needed():
             self.watch()
 

@@ -130,8 +130,8 @@ class ClaimLoop:
         prefetch.has_more = True
         reach("claim-before")
         asked_at = held.now()  # Why before: nobody knows when in the meantime the leases began
-        free = max(worker.slots - held.unended, 0)
-        result = self._store.claim(worker.name, types, room, self._lease, worker.limits, free)
+        begin = held.slots_to_begin()
+        result = self._store.claim(worker.name, types, room, self._lease, worker.limits, begin)
         if result.claims:
             reach("claim-after")
         prefetch.has_more = result.has_more or result.due_in == 0 or not has_slots

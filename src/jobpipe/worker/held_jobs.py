@@ -45,6 +45,7 @@ class HeldJobs:
         meters: Meters,
         now: Callable[[], float],
         *,
+        slots: int,
         lease: float,
     ) -> None:
         self.now = now
@@ -52,13 +53,16 @@ class HeldJobs:
         """Jobs that wait or run."""
         self.wake = asyncio.Event()
         """A claim may bring jobs: the claim loop is to look."""
-        self.begins = Begins(gateway, self.now, self._has_unstored_begin, self.handle_states)
+        self.begins = Begins(
+            gateway, self.now, self._has_unstored_begin, self._stored_free_slots, self.handle_states
+        )
         self._loop = asyncio.get_running_loop()
         self._store, self._async_store, _ = gateway
         self._types = types
         self._queue = queue
         self._prefetch = prefetch
         self._meters = meters
+        self._slots = slots
         self._lease = lease
         self._lock = threading.Lock()  # of the flags of a job, and of when it begins
         self._held: dict[Lease, HeldJob] = {}  # until it is settled or given back
@@ -112,6 +116,15 @@ class HeldJobs:
         if not all(claim.has_begun for claim in claims):
             self.begins.watch()
         return runs
+
+    def slots_to_begin(self) -> int:
+        """How many jobs may begin with a claim: so many slots are free, also for the store."""
+        unsettled = sum(run.is_ended and run.is_begin_stored for run in self.all())
+        return max(self._slots - self.unended - unsettled, 0)
+
+    def _stored_free_slots(self) -> int:
+        """Slots without a job that is `running` in the store."""
+        return max(self._slots - sum(run.is_begin_stored for run in self.all()), 0)
 
     def _has_unstored_begin(self) -> bool:
         return any(not run.is_begin_stored for run in self._held.values())

@@ -68,7 +68,9 @@ class Runner:
         self._leave: list[Callable[[], None]] = []
         self.queue = AsyncRateEnvelopeQueue("jobpipe", workers=slots, stop_mode="stop", clock=clock)
         prefetch = Prefetch(slots)
-        self.held = HeldJobs(gateway, types, self.queue, prefetch, meters, clock.now, lease=lease)
+        self.held = HeldJobs(
+            gateway, types, self.queue, prefetch, meters, clock.now, slots=slots, lease=lease
+        )
         self._settler = Settler(gateway, self.held, prefetch)
         executor = Executor(self.held, self._settler)
         self._claims = ClaimLoop(

@@ -86,6 +86,8 @@ class Settler:
             del self._settlements[: len(batch)]
             for settlement, is_recorded in zip(batch, recorded, strict=True):
                 self._settled(settlement, is_recorded)
+            if self._prefetch.is_low(self._held.unended):
+                self._held.wake.set()  # Why again: some jobs are only claimed where they can begin at once
 
     def _settled(self, settlement: Settlement, is_recorded: bool) -> None:
         lease, outcome = settlement.lease, settlement.outcome

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jobpipe import Job, Jobpipe, JobStatus, Progress, current_job
+from jobpipe.model.lease import ClaimResult, Lease, LeaseState, Settlement
+from jobpipe.stores.sqlite import SqliteStore
 from jobpipe.worker.runner import Runner
 from rate_envelope_queue import RateLimited
 
@@ -292,3 +299,47 @@ def test_a_stop_gives_back_what_has_not_begun(pipe: Jobpipe) -> None:
             assert (job.status, job.attempts) == (JobStatus.QUEUED, 0)
 
     run(scenario())
+
+
+class Slow(SqliteStore):
+    """Takes its time to settle; notes how many jobs it shows as running after each step that may begin some."""
+
+    def __init__(self, path: Path, **kwargs: Any) -> None:
+        super().__init__(path, **kwargs)
+        self.running: list[int] = []
+
+    def _note(self) -> None:
+        tallies = self.counts().tallies
+        self.running.append(sum(each.count for each in tallies if each.status is JobStatus.RUNNING))
+
+    def claim(self, *args: Any, **kwargs: Any) -> ClaimResult:
+        result = super().claim(*args, **kwargs)
+        self._note()
+        return result
+
+    def begin(self, leases: Sequence[Lease], started_at: Sequence[float]) -> list[LeaseState]:
+        states = super().begin(leases, started_at)
+        self._note()
+        return states
+
+    def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
+        time.sleep(0.02)  # Why: what has ended meanwhile is running for the store
+        return super().settle(settlements)
+
+
+def test_no_more_jobs_are_running_than_there_are_slots(tmp_path: Path) -> None:
+    async def scenario(store: Slow) -> None:
+        pipe = Jobpipe(store)
+
+        @pipe.job("short")
+        async def short() -> None:
+            await asyncio.sleep(0.006)  # Why: longer than the store is left without word of a begin
+
+        async with pipe, pipe.running(workers=2):
+            receipts = [await pipe.enqueue("short") for _ in range(100)]
+            for receipt in receipts:
+                await finished(pipe, receipt.id)
+
+    with closing(Slow(tmp_path / "jobs.db")) as store:
+        run(scenario(store))
+        assert max(store.running) == 2
