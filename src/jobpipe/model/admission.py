@@ -1,24 +1,25 @@
-"""Admission: how many more jobs a store takes, decided before anything is written.
+"""Admission: what becomes of a batch of new jobs, decided before anything is written: new, the same, a conflict, no room.
 
-Bounds are for those who put jobs in. What is there already is never refused: a retry, a job that comes due, an id that is
-known. The rule is here once, for all stores in Python; `redis/lua/inserting.lua` says the same.
+Bounds are for those who enqueue. What is there already is never refused: a retry, a job that comes due, an id that is
+known. The rule is here once, for all stores in Python; `redis/lua/inserting.lua` says the same, and a property test
+holds it against `admit`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
-from ..errors import QueueFullError, TooManyNamesError, TooManyScheduledError
-from .newjob import NewJob
+from ..errors import JobConflictError, QueueFullError, TooManyNamesError, TooManyScheduledError
+from .newjob import NewJob, Refusal
 
 Lane = tuple[str, str]
 """Queue and type."""
 
 
 class Bounds(NamedTuple):
-    """What an insert heeds; 0 is no bound."""
+    """What an insert keeps to; 0 is no bound."""
 
     ready: int = 0
     """Queued jobs in a queue."""
@@ -39,7 +40,7 @@ class Need(NamedTuple):
 
 
 class Occupancy(Protocol):
-    """What is taken, as far as somebody asks."""
+    """What is taken; asked only for what bounds need."""
 
     def ready(self, queue: str) -> int:
         """Queued jobs of the queue."""
@@ -54,11 +55,42 @@ class Occupancy(Protocol):
         """How many there are."""
 
 
-def need_of(jobs: Iterable[tuple[NewJob, bool]]) -> Need:
-    """Of jobs that are not there yet, each with whether it is ready at once."""
+def admit(
+    batch: Sequence[NewJob],
+    known: Callable[[str], str | None],
+    bounds: Bounds,
+    taken: Occupancy | None,
+    now: float,
+) -> list[NewJob] | Refusal:
+    """The jobs of a batch that are new, or why none of it may be inserted.
+
+    `known` gives the fingerprint of the job that is stored under an id. Without bounds there need be no `taken`.
+    """
+    if len(batch) > 1:
+        seen: set[str] = set()
+        for job in batch:
+            if job.id in seen:
+                return JobConflictError(job.id, "is twice in the batch")
+            seen.add(job.id)
+    new: list[NewJob] = []
+    for job in batch:
+        fingerprint = known(job.id)
+        if fingerprint is None:
+            new.append(job)
+        elif not job.is_same(fingerprint):
+            return JobConflictError(job.id)
+    if taken is not None and any(bounds):
+        refused = refusal(need_of(new, now), bounds, taken)
+        if refused is not None:
+            return refused
+    return new
+
+
+def need_of(jobs: Iterable[NewJob], now: float) -> Need:
+    """Of jobs that are not there yet."""
     need = Need(Counter(), Counter(), set())
-    for job, is_ready in jobs:
-        (need.ready if is_ready else need.scheduled)[job.queue] += 1
+    for job in jobs:
+        (need.ready if job.due_at(now) <= now else need.scheduled)[job.queue] += 1
         need.lanes.add((job.queue, job.type))
     return need
 

@@ -34,6 +34,10 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
         """Is the stored job of its id, with that fingerprint, this very job?"""
         return fingerprint == self.fingerprint or fingerprint in self.former
 
+    def due_at(self, now: float) -> float:
+        """When it is to run, if it is inserted now; it is scheduled until then, and queued from then on."""
+        return now + self.delay if self.run_at is None else self.run_at
+
 
 class Receipt(Struct, frozen=True, gc=False):
     """What became of a new job: inserted, or the same was there already."""

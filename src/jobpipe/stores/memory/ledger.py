@@ -43,9 +43,14 @@ class Ledger:
         self.changes = 0
         self._numbers = count(1)
 
+    def fingerprint(self, id: str) -> str | None:
+        """Of the job of that id, if there is one."""
+        known = self.jobs.get(id)
+        return None if known is None else known.new.fingerprint
+
     def add(self, new: NewJob, now: float, created_at: float, attempts: int = 0, runs: int = 0) -> Record:
         """Take in a job that is not there yet."""
-        run_at = run_at_of(new, now)
+        run_at = new.due_at(now)
         status = JobStatus.QUEUED if run_at <= now else JobStatus.SCHEDULED
         lane, number = self._lane(new), next(self._numbers)
         record = Record(new, lane, number, status, run_at, created_at, attempts, runs, key=new.key)
@@ -175,8 +180,3 @@ class Taken:
 
     def lanes(self) -> int:
         return self._ledger.lane_count
-
-
-def run_at_of(new: NewJob, now: float) -> float:
-    """When a new job is to run."""
-    return now + new.delay if new.run_at is None else new.run_at

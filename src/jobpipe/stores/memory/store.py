@@ -15,8 +15,8 @@ from typing import Any, Self
 from msgspec import json
 from msgspec.structs import replace
 
-from ...errors import BadInputError, JobConflictError
-from ...model.admission import Bounds, need_of, refusal
+from ...errors import BadInputError
+from ...model.admission import Bounds, admit
 from ...model.counts import Counts, Filter, JobEvent, Page, WorkerInfo
 from ...model.gate import Limit, Limits
 from ...model.job import TRANSITIONS, Job, JobError, JobStatus, Move, Progress
@@ -27,7 +27,7 @@ from ..base import Capabilities, News
 from . import inspecting, transfer
 from .claiming import Order, claim
 from .entries import Entries
-from .ledger import Ledger, Taken, run_at_of
+from .ledger import Ledger, Taken
 from .record import Record
 from .runs import begin_run, end_run
 from .watch import MemoryWatch
@@ -86,21 +86,9 @@ class MemoryStore:
             return [self._insert(batch, bounds, now) for batch in batches]
 
     def _insert(self, batch: Sequence[NewJob], bounds: Bounds, now: float) -> Answer:
-        if len(batch) > 1:
-            seen: set[str] = set()
-            for new in batch:
-                if new.id in seen:
-                    return JobConflictError(new.id, "is twice in the batch")
-                seen.add(new.id)
-        for new in batch:
-            known = self._ledger.jobs.get(new.id)
-            if known is not None and not new.is_same(known.new.fingerprint):
-                return JobConflictError(new.id)
-        if any(bounds):
-            fresh = ((new, run_at_of(new, now) <= now) for new in batch if new.id not in self._ledger.jobs)
-            refused = refusal(need_of(fresh), bounds, Taken(self._ledger))
-            if refused is not None:
-                return refused
+        new = admit(batch, self._ledger.fingerprint, bounds, Taken(self._ledger), now)
+        if not isinstance(new, list):
+            return new
         return [self._insert_one(new, now) for new in batch]
 
     def _insert_one(self, new: NewJob, now: float) -> Receipt:

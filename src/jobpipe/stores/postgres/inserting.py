@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from ...errors import JobConflictError, StoreAwayError
-from ...model.admission import Bounds, Lane, need_of, refusal
+from ...errors import StoreAwayError
+from ...model.admission import Bounds, Lane, admit, need_of
 from ...model.job import JobStatus
 from ...model.newjob import Answer, NewJob, Receipt, Refusal
 from ..stored import status_of
@@ -101,7 +101,8 @@ class Taken:
     """What the jobs take up, as an `Occupancy`: the rows of taken.sql, and what is to be written beside them."""
 
     def __init__(self, rows: Sequence[Sequence[Any]]) -> None:
-        self.now, scheduled, lanes, *_ = rows[0]
+        now, scheduled, lanes, *_ = rows[0]
+        self.now = float(now)
         self._scheduled, self._lanes = int(scheduled), int(lanes or 0)
         self._ready: Counter[str] = Counter()
         self._known: set[Lane] = set()
@@ -122,13 +123,9 @@ class Taken:
     def lanes(self) -> int:
         return self._lanes
 
-    def is_ready(self, job: NewJob) -> bool:
-        """Is a new job queued at once?"""
-        return bool((self.now + job.delay if job.run_at is None else job.run_at) <= self.now)
-
     def take(self, jobs: Sequence[NewJob]) -> None:
         """These are written, too."""
-        need = need_of((job, self.is_ready(job)) for job in jobs)
+        need = need_of(jobs, self.now)
         self._ready += need.ready
         self._scheduled += need.scheduled.total()
         self._lanes += len(need.lanes - self._known)
@@ -150,12 +147,9 @@ def decide(
     prints = {id: fingerprint for id, (fingerprint, _) in known.items()}
     accepted: list[NewJob] = []
     for batch in batches:
-        problem: Refusal | None = _conflict(batch, prints)
-        new = [job for job in batch if job.id not in prints]
-        if problem is None and taken is not None:
-            problem = refusal(need_of((job, taken.is_ready(job)) for job in new), bounds, taken)
-        if problem is not None:
-            plans.append(problem)
+        new = admit(batch, prints.get, bounds, taken, 0.0 if taken is None else taken.now)
+        if not isinstance(new, list):
+            plans.append(new)
             continue
         fresh = {job.id for job in new}
         plans.append([(job.id, job.id in fresh) for job in batch])
@@ -164,18 +158,6 @@ def decide(
             taken.take(new)
         prints |= {job.id: job.fingerprint for job in new}
     return plans, accepted
-
-
-def _conflict(batch: Batch, prints: Mapping[str, str]) -> JobConflictError | None:
-    seen: set[str] = set()
-    for job in batch:
-        if job.id in seen:
-            return JobConflictError(job.id, "is twice in the batch")
-        seen.add(job.id)
-    for job in batch:
-        if not job.is_same(prints.get(job.id, job.fingerprint)):
-            return JobConflictError(job.id)
-    return None
 
 
 def _answer(

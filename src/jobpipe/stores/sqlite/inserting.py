@@ -7,12 +7,11 @@ it is undone, and each batch is looked at by itself.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
-from ...errors import JobConflictError
-from ...model.admission import Bounds, Lane, Need, need_of, refusal
+from ...model.admission import Bounds, Lane, admit, need_of, refusal
 from ...model.job import JobStatus
 from ...model.newjob import Answer, NewJob, Receipt
 from ..stored import status_of
@@ -23,11 +22,11 @@ Batch = Sequence[NewJob]
 
 
 def insert_all(cursor: sqlite3.Cursor, batches: Sequence[tuple[Batch, Bounds]], now: float) -> list[Answer]:
-    """Insert batches, each with the bounds that it has to heed."""
+    """Insert batches, each with its bounds."""
     jobs = [job for batch, _ in batches for job in batch]
     rows = [new_row(job, now) for job in jobs]
     heeded = {bounds for _, bounds in batches if any(bounds)}
-    need, taken = _need(zip(jobs, rows, strict=True)) if heeded else None, _Taken(cursor)
+    need, taken = need_of(jobs, now) if heeded else None, _Taken(cursor)
     if need is None or not any(refusal(need, bounds, taken) for bounds in heeded):
         cursor.execute("SAVEPOINT together")
         if _write(cursor, rows, now) == len(jobs):
@@ -46,34 +45,24 @@ def _write(cursor: sqlite3.Cursor, rows: list[tuple[Any, ...]], now: float) -> i
 
 def insert_one(cursor: sqlite3.Cursor, batch: Batch, bounds: Bounds, now: float) -> Answer:
     """Insert one batch, or say why not."""
-    seen: set[str] = set()
-    for job in batch:
-        if job.id in seen:
-            return JobConflictError(job.id, "is twice in the batch")
-        seen.add(job.id)
-    known = {}
-    for job in batch:
-        found = cursor.execute(sql("known"), (job.id,)).fetchone()
-        if found is not None:
-            if not job.is_same(found[0]):
-                return JobConflictError(job.id)
-            known[job.id] = status_of(found[1])
-    new = [job for job in batch if job.id not in known]
+    known: dict[str, JobStatus] = {}
+
+    def fingerprint(id: str) -> str | None:
+        found = cursor.execute(sql("known"), (id,)).fetchone()
+        if found is None:
+            return None
+        known[id] = status_of(found[1])
+        return str(found[0])
+
+    new = admit(batch, fingerprint, bounds, _Taken(cursor), now)
+    if not isinstance(new, list):
+        return new
     rows = {job.id: new_row(job, now) for job in new}
-    if any(bounds):
-        refused = refusal(_need((job, rows[job.id]) for job in new), bounds, _Taken(cursor))
-        if refused is not None:
-            return refused
     _write(cursor, list(rows.values()), now)
     return [
         Receipt(job.id, known[job.id], False) if job.id in known else Receipt(job.id, rows[job.id][3], True)
         for job in batch
     ]
-
-
-def _need(jobs: Iterable[tuple[NewJob, Sequence[Any]]]) -> Need:
-    """What new jobs would take, each with its row."""
-    return need_of((job, row[3] is JobStatus.QUEUED) for job, row in jobs)
 
 
 class _Taken:

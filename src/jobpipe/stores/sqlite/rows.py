@@ -39,7 +39,7 @@ def text_of(value: Any) -> str:
 
 def new_row(job: NewJob, now: float) -> tuple[Any, ...]:
     """An element of insert.sql's `:jobs`."""
-    run_at = job.run_at if job.run_at is not None else now + job.delay
+    run_at = job.due_at(now)
     status = JobStatus.SCHEDULED if run_at > now else JobStatus.QUEUED
     return (
         *(job.id, job.type, job.queue, status, job.max_retries, job.priority),

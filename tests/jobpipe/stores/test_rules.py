@@ -1,0 +1,182 @@
+"""Every store decides as the rules of `model/` say, also where SQL and Lua have a copy of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from itertools import count
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from jobpipe.model.admission import Bounds, Lane, admit
+from jobpipe.model.gate import Gate, Limit
+from jobpipe.model.job import JobStatus, Move
+from jobpipe.model.lease import Lease, Outcome, Settlement
+from jobpipe.model.newjob import Answer, NewJob, Receipt
+from jobpipe.stores.base import Store
+from jobpipe.stores.memory import MemoryStore
+from jobpipe.stores.postgres import PostgresStore
+from jobpipe.stores.redis import RedisStore
+from jobpipe.stores.sqlite import SqliteStore
+from jobpipe.testing import ManualTime, new_job
+
+from ...support.servers_redis import with_own_keys
+
+
+class Kept(NamedTuple):
+    """A store, and the clock that it goes by; every example finds the same."""
+
+    store: Store
+    time: ManualTime
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres", "redis"])
+def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Kept]:
+    time = ManualTime()
+    store: Store
+    match request.param:
+        case "memory":
+            store = MemoryStore(clock=time)
+        case "sqlite":
+            store = SqliteStore(tmp_path / "jobs.db", clock=time)
+        case "postgres":
+            store = PostgresStore(request.getfixturevalue("postgres_url"), clock=time)
+        case _:
+            store = RedisStore(with_own_keys(request.getfixturevalue("redis_url")), clock=time)
+    with closing(store):
+        store.migrate()
+        yield Kept(store, time)
+
+
+rule = settings(
+    max_examples=40,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+# Admission
+
+IDS = [f"j{n}" for n in range(6)]
+jobs = st.builds(
+    new_job,
+    st.sampled_from(IDS),
+    st.sampled_from([None, 1]),
+    type=st.sampled_from(["t0", "t1"]),
+    queue=st.sampled_from(["q0", "q1"]),
+    delay=st.sampled_from([0.0, 0.0, 10.0]),
+    run_at=st.sampled_from([None, None, 5.0]),
+    max_retries=st.sampled_from([3, 3, 1]),
+    former_retries=st.sampled_from([(), (1,)]),
+)
+batches = st.lists(st.lists(jobs, max_size=4), min_size=1, max_size=3)
+some_bounds = st.builds(
+    Bounds, *(st.sampled_from([0, 1, 2, 3]), st.sampled_from([0, 1, 2]), st.sampled_from([0, 1, 2, 3]))
+)
+
+
+class Admitted:
+    """Jobs that `admit` lets in, as the plainest `Occupancy`."""
+
+    def __init__(self, now: float) -> None:
+        self._now = now
+        self._jobs: dict[str, NewJob] = {}
+
+    def insert(self, batch: Sequence[NewJob], bounds: Bounds) -> Answer:
+        new = admit(batch, self._fingerprint, bounds, self, self._now)
+        if not isinstance(new, list):
+            return new
+        self._jobs |= {job.id: job for job in new}
+        return [Receipt(job.id, self._status(self._jobs[job.id]), job in new) for job in batch]
+
+    def _fingerprint(self, id: str) -> str | None:
+        return self._jobs[id].fingerprint if id in self._jobs else None
+
+    def _status(self, job: NewJob) -> JobStatus:
+        return JobStatus.QUEUED if job.due_at(self._now) <= self._now else JobStatus.SCHEDULED
+
+    def ready(self, queue: str) -> int:
+        queued = [job for job in self._jobs.values() if self._status(job) is JobStatus.QUEUED]
+        return sum(job.queue == queue for job in queued)
+
+    def scheduled(self) -> int:
+        return sum(self._status(job) is JobStatus.SCHEDULED for job in self._jobs.values())
+
+    def has_lane(self, lane: Lane) -> bool:
+        return lane in self._lanes()
+
+    def lanes(self) -> int:
+        return len(self._lanes())
+
+    def _lanes(self) -> set[Lane]:
+        return {(job.queue, job.type) for job in self._jobs.values()}
+
+
+def shown(answers: Sequence[Answer]) -> list[Any]:
+    return [each if isinstance(each, list) else (type(each), vars(each)) for each in answers]
+
+
+@rule
+@given(before=batches, batches=batches, bounds=some_bounds)
+def test_batches_are_admitted_as_the_rule_says(
+    kept: Kept, before: list[list[NewJob]], batches: list[list[NewJob]], bounds: Bounds
+) -> None:
+    store = kept.store
+    store.discard(IDS)
+    store.prune(0)  # forgets the names
+    expected = Admitted(kept.time())
+    assert shown(store.insert(before)) == shown([expected.insert(batch, Bounds()) for batch in before])
+    answers = store.insert(batches, capacity=bounds.ready, scheduled=bounds.scheduled, names=bounds.names)
+    assert shown(answers) == shown([expected.insert(batch, bounds) for batch in batches])
+
+
+# Gates
+
+numbers = count()
+# Why such fractions: all clocks keep them, and none comes so near to the lead that a closed gate may be asked too early.
+limits = st.builds(
+    Limit,
+    type=st.just(""),
+    interval=st.sampled_from([0.0, 1 / 32, 0.5, 3.0]),
+    burst=st.integers(1, 3),
+    concurrency=st.integers(0, 3),
+).filter(lambda limit: limit.interval or limit.concurrency)
+
+
+class Turn(NamedTuple):
+    """What happens to a gate: time passes, runs end, and a claim asks for jobs."""
+
+    seconds: float
+    ending: int
+    wanted: int
+
+
+turns = st.lists(
+    st.builds(Turn, st.sampled_from([0.0, 1 / 8, 0.5, 4.0]), st.integers(0, 2), st.integers(1, 4)),
+    min_size=2,
+    max_size=6,
+)
+
+
+@rule
+@given(limit=limits, turns=turns)
+def test_gates_let_jobs_in_as_the_arithmetic_says(kept: Kept, limit: Limit, turns: list[Turn]) -> None:
+    store, time = kept
+    limit = replace(limit, type=f"t{next(numbers)}")
+    ids = [f"{limit.type}.{n}" for n in range(24)]
+    store.insert([[new_job(id, type=limit.type) for id in ids]])
+    next_at, held = 0.0, list[Lease]()
+    for turn in turns:
+        time.elapse(turn.seconds)
+        ended, held = held[: turn.ending], held[turn.ending :]
+        assert all(store.settle([Settlement(lease, Outcome(move=Move.SUCCEED)) for lease in ended]))
+        gate = Gate(limit, time(), next_at, len(held))
+        expected = [gate.enter(time()) for _ in range(turn.wanted)]
+        claims = store.claim("w", [limit.type], turn.wanted, 1_000.0, [limit]).claims
+        assert [claim.starts_in for claim in claims] == [each for each in expected if each is not None]
+        next_at = gate.next_at
+        held += [claim.lease for claim in claims]
+    store.cancel(ids)
