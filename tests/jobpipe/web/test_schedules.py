@@ -135,9 +135,7 @@ def test_what_follows_from_a_schedule_cannot_be_set(on_memory: Any) -> None:
         later = [*others, "2200-01-01T00:00:00Z"]
         for ticks in (sooner, later):
             told = await call.refused(422, "PUT", "/schedules/s", json={**read, "next_at": ticks})
-            assert (
-                told["detail"] == "next_at cannot be set, it follows from every, cron and tz: leave it out"
-            )
+            assert told["detail"] == "next_at cannot be set, it follows from every, cron and tz: leave it out"
         moved = (await call("PUT", "/schedules/s", json={**read, "every": 90.5, "next_at": later})).json()
         assert moved["next_at"] != read["next_at"]
         told = await call.refused(422, "PUT", "/schedules/s", json={**read, "name": "other"})
