@@ -19,7 +19,7 @@ import rate_envelope_queue
 NAME = "jobpipe"
 LIBRARY = "rate_envelope_queue"
 ROOT = Path(jobpipe.__file__).parent
-LONGEST = 469
+LONGEST = 400
 
 ROOMS = (
     *("errors", "failpoints", "model", "settings", "stores", "gateway", "jobtypes", "worker"),

@@ -57,11 +57,13 @@ class Begins:
         """It has ended, or was given back."""
         self._begun.discard(run)
 
-    def due(self, after: float = _TOLD_AFTER) -> Told:
-        """Those that began at least `after` seconds ago."""
+    def due(self, after: float = _TOLD_AFTER, most: int | None = None) -> Told:
+        """Those that began at least `after` seconds ago, `most` of them at the most; the store is about to be told."""
         now = self._now()
         # Why a list at once: others add and discard in their threads.
-        runs = [run for run in list(self._begun) if now - run.began_at >= after]
+        runs = [run for run in list(self._begun) if now - run.began_at >= after][:most]
+        for run in runs:
+            run.is_begin_told = True
         return [run.claim.lease for run in runs], [run.started_at for run in runs]
 
     def stored(self, states: Mapping[Lease, LeaseState]) -> None:
@@ -90,13 +92,10 @@ class Begins:
 
     def _look(self) -> None:
         self._timer = None
-        leases, started_at = self.due()
         # Why not all: a job that has ended is `running` in the store until it is settled.
-        free = self._free_slots()
-        if leases and free:
-            self._telling = asyncio.get_running_loop().create_task(
-                self._tell(leases[:free], started_at[:free]), name="jobpipe-begins"
-            )
+        told = self.due(most=self._free_slots())
+        if told[0]:
+            self._telling = asyncio.get_running_loop().create_task(self._tell(*told), name="jobpipe-begins")
         elif self._is_needed():
             self.watch()
 

@@ -21,7 +21,7 @@ class HeldJob:
 
     __slots__ = (
         *("began_at", "claim", "envelope", "is_cancelling", "is_ended", "is_gone", "job_type", "progress"),
-        *("held_until", "is_begin_stored", "key", "result", "taken_at"),
+        *("held_until", "is_begin_stored", "is_begin_told", "key", "result", "taken_at"),
     )
 
     envelope: Envelope[HeldJob]
@@ -34,6 +34,9 @@ class HeldJob:
         self.held_until = held_until  # at least, by the runner's clock
         self.began_at = 0.0  # 0 until it begins
         self.is_begin_stored = claim.has_begun
+        self.is_begin_told = (
+            claim.has_begun
+        )  # may it be `running` in the store? Until that answers, nobody knows
         self.is_ended = False
         self.is_cancelling = False  # somebody wants it cancelled, and it was told
         self.is_gone = False  # given back, or lost: whatever comes of it is not recorded

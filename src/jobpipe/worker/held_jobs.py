@@ -119,12 +119,12 @@ class HeldJobs:
 
     def slots_to_begin(self) -> int:
         """How many jobs may begin with a claim: so many slots are free, also for the store."""
-        unsettled = sum(run.is_ended and run.is_begin_stored for run in self.all())
+        unsettled = sum(run.is_ended and run.is_begin_told for run in self.all())
         return max(self._slots - self.unended - unsettled, 0)
 
     def _stored_free_slots(self) -> int:
         """Slots without a job that is `running` in the store."""
-        return max(self._slots - sum(run.is_begin_stored for run in self.all()), 0)
+        return max(self._slots - sum(run.is_begin_told for run in self.all()), 0)
 
     def _has_unstored_begin(self) -> bool:
         return any(not run.is_begin_stored for run in self._held.values())
