@@ -27,6 +27,11 @@ def run_child(link: SupervisorLink, *, app: str | None, flags: Mapping[str, Any]
         pipe = load_pipe(app)
         pipe.configure(**flags)
         told = _settings_to_tell(pipe)
+        if not is_web and not pipe.settings.workers:
+            raise SettingsError(
+                "WORKERS",
+                "must be at least 1 for `jobpipe worker`, got 0: use `jobpipe serve` for the API alone",
+            )
     except AppBrokenError as error:
         return link.fault(f"{error.details}error: {error}", 1)
     except JobpipeError as error:

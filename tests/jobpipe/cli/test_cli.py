@@ -345,6 +345,11 @@ def test_a_taken_port_is_waited_for_a_moment_and_then_refused() -> None:
             2,
         ),
         (["worker", "--store", "foo://", "--processes", "2"], "error: JOBPIPE_STORE must begin with", 2),
+        (
+            ["worker", "--store", "sqlite:///jobs.db", "--workers", "0"],
+            "error: WORKERS must be at least 1",
+            2,
+        ),
         (["serve", "--host", "0.0.0.0", "--port", "0"], "error: JOBPIPE_HOST '0.0.0.0' can be reached", 2),
     ],
 )
