@@ -255,6 +255,11 @@ class Connection(asyncio.BufferedProtocol):
         if self._exchange is None or (self._exchange.is_over and self._exchange.request.is_whole):
             self._transport.close()
 
+    @property
+    def taken(self) -> int:
+        """Bytes that the client has taken."""
+        return self._written - unsent(self._transport)
+
     def waiting_since(self) -> float | None:
         """Since when the client is waited for; None while it is the server's turn."""
         if self._exchange is None or self._is_refused:
@@ -291,7 +296,7 @@ class Connection(asyncio.BufferedProtocol):
         if not self._transport.get_write_buffer_size():
             self._read_at = None
             return False
-        read = self._written - unsent(self._transport)
+        read = self.taken
         if self._read_at is None or read != self._read:
             self._read, self._read_at = read, now
         return now - self._read_at > self._limits.unread

@@ -73,15 +73,7 @@ class Server:
             listener.close()
         for connection in list(self._connections):
             connection.end()
-        try:
-            async with asyncio.timeout(self.limits.closing) as patience:
-                until = self._loop.time() + self.limits.closing_at_most
-                while self._connections or self._tasks or self._opening:
-                    self._is_empty.clear()
-                    await self._is_empty.wait()
-                    # Why longer: as long as some come to their end, a busy machine is at work on the others.
-                    patience.reschedule(min(self._loop.time() + self.limits.closing, until))
-        except TimeoutError:
+        if not await self._all_end():
             late = [*self._tasks, *self._opening]
             for task in late:
                 task.cancel()
@@ -93,6 +85,26 @@ class Server:
         if self._sweeping is not None:
             self._sweeping.cancel()
         self._tally.close()
+
+    async def _all_end(self) -> bool:
+        """Wait for the calls that are on their way; False if they stand still, or take too long.
+
+        Why by progress: as long as some end, or clients take what is sent, a busy machine is at work on the others.
+        """
+        until = self._loop.time() + self.limits.closing_at_most
+        while self._connections or self._tasks or self._opening:
+            self._is_empty.clear()
+            taken = self._taken()
+            try:
+                async with asyncio.timeout(min(self.limits.closing, until - self._loop.time())):
+                    await self._is_empty.wait()
+            except TimeoutError:
+                if self._loop.time() >= until or self._taken() <= taken:
+                    return False
+        return True
+
+    def _taken(self) -> int:
+        return sum(connection.taken for connection in self._connections)
 
     # New connections
 

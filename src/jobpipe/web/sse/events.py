@@ -163,9 +163,7 @@ class Events:
                     await self._look_a_last_time()
                     self._rounds.flush()
                     client.finish()
-                    await asyncio.wait(
-                        [client.writer, gone], timeout=_LAST_WORD, return_when=asyncio.FIRST_COMPLETED
-                    )
+                    await _until_told(client, gone)
             finally:
                 is_gone, is_told = gone.done(), client.writer.done()
                 for task in watched:
@@ -255,6 +253,17 @@ class Events:
         self._subscription = None
         if not subscription.cancelled() and subscription.exception() is None:
             subscription.result()()
+
+
+async def _until_told(client: StreamClient, gone: asyncio.Task[None]) -> None:
+    """Wait until all is written; no longer than a moment for a client that takes nothing."""
+    assert client.writer is not None
+    told = -1
+    while told < client.after and not (client.writer.done() or gone.done()):
+        told = client.after
+        await is_cancelled(
+            asyncio.wait([client.writer, gone], timeout=_LAST_WORD, return_when=asyncio.FIRST_COMPLETED)
+        )
 
 
 async def _end(scope: Scope, receive: Receive, send: Send, patience: float) -> None:
