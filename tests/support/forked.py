@@ -80,13 +80,16 @@ class Template:
                     key.data[0].close()
                     if isinstance(key.fileobj, int):
                         os.close(key.fileobj)
+            terms = json.loads(request)
+            if terms.pop("is_session", False):
+                os.setsid()
+            call.send(str(os.getpid()).encode())  # Why from here: it has its session when it is known
             call.close()
             self._door.close()
             self._selector.close()
-            return json.loads(request), files
+            return terms, files
         for file in files:
             os.close(file)
-        call.send(str(pid).encode())
         self._selector.register(os.pidfd_open(pid), self._event, (call, pid))
         return None
 
@@ -114,15 +117,12 @@ def become(
     folder: str,
     env: dict[str, str],
     arguments: list[str],
-    is_session: bool = False,
     has_terminal: bool = False,
 ) -> None:
     """Go on as the program."""
     import runpy
     import time
 
-    if is_session:
-        os.setsid()
     for number, file in enumerate(files):
         os.dup2(file, number)
     if has_terminal:
