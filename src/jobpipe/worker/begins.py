@@ -57,11 +57,13 @@ class Begins:
         """It has ended, or was given back."""
         self._begun.discard(run)
 
-    def due(self, after: float = _TOLD_AFTER, most: int | None = None) -> Told:
+    def due(self, after: float = _TOLD_AFTER, most: Callable[[], int] | None = None) -> Told:
         """Those that began at least `after` seconds ago, `most` of them at the most; the store is about to be told."""
         now = self._now()
         # Why a list at once: others add and discard in their threads.
-        runs = [run for run in list(self._begun) if now - run.began_at >= after][:most]
+        runs = [run for run in list(self._begun) if now - run.began_at >= after]
+        if runs and most is not None:
+            runs = runs[: most()]
         for run in runs:
             run.is_begin_told = True
         return [run.claim.lease for run in runs], [run.started_at for run in runs]
@@ -93,7 +95,7 @@ class Begins:
     def _look(self) -> None:
         self._timer = None
         # Why not all: a job that has ended is `running` in the store until it is settled.
-        told = self.due(most=self._free_slots())
+        told = self.due(most=self._free_slots)
         if told[0]:
             self._telling = asyncio.get_running_loop().create_task(self._tell(*told), name="jobpipe-begins")
         elif self._is_needed():
