@@ -74,7 +74,7 @@ class Cancelled(RateEnvelopeQueueError):
 
 
 class Signal(Exception):
-    """What user code raises to steer the queue; never counted as an error."""
+    """What user code raises to control the queue; never counted as an error."""
 
 
 class StopEnvelope(Signal):

@@ -44,7 +44,7 @@ def cancel(
     flags: Mapping[str, Any],
 ) -> None:
     """Cancel jobs: by id, or all unfinished ones that match."""
-    _steer("cancel", ids or [], {"status": status, "type": type, "queue": queue}, all, yes, json, flags)
+    _manage("cancel", ids or [], {"status": status, "type": type, "queue": queue}, all, yes, json, flags)
 
 
 @guarded
@@ -61,7 +61,7 @@ def retry(
     flags: Mapping[str, Any],
 ) -> None:
     """Run failed and cancelled jobs again: by id, or all that match."""
-    _steer("retry", ids or [], {"status": status, "type": type, "queue": queue}, all, yes, json, flags)
+    _manage("retry", ids or [], {"status": status, "type": type, "queue": queue}, all, yes, json, flags)
 
 
 @guarded
@@ -81,7 +81,7 @@ def resume(*, queue: Name, json: Json = False, flags: Mapping[str, Any]) -> None
 COMMANDS = (cancel, retry, pause, resume)
 
 
-def _steer(
+def _manage(
     verb: str,
     ids: list[str],
     filters: dict[str, str | None],
@@ -98,12 +98,12 @@ def _steer(
         raise BadInputError("ID", "is required, or a filter such as --type, or --all: exactly one of these")
     with open_target(flags) as target:
         if ids:
-            _steer_each(target, verb, ids, as_json)
+            _manage_each(target, verb, ids, as_json)
             return
         if not is_sure:
             _ask(verb, target.count(verb, **filters))
         try:
-            count = target.steer_many(verb, **filters)
+            count = target.manage_many(verb, **filters)
         except KeyboardInterrupt:
             raise fail(
                 f"interrupted: some jobs may have changed; run {verb} again to continue", 130
@@ -111,7 +111,7 @@ def _steer(
     print_json({"count": count}) if as_json else typer.echo(counted(count, "job"))
 
 
-def _steer_each(target: Target, verb: str, ids: list[str], as_json: bool) -> None:
+def _manage_each(target: Target, verb: str, ids: list[str], as_json: bool) -> None:
     """Each by itself: one that cannot be changed keeps no other from it."""
     from .render.tables import print_json
     from .target import RefusedError
@@ -120,7 +120,7 @@ def _steer_each(target: Target, verb: str, ids: list[str], as_json: bool) -> Non
     code = 0
     for id in ids:
         try:
-            job = target.steer(verb, id)
+            job = target.manage(verb, id)
         except (JobNotFoundError, WrongStatusError, RefusedError) as error:
             if isinstance(error, RefusedError) and error.status not in (404, 409):
                 raise

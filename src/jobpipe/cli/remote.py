@@ -134,10 +134,10 @@ class ServiceTarget(Target):
     def drop_schedule(self, name: str) -> None:
         self._call("DELETE", _path("schedules", name))
 
-    def steer(self, verb: str, id: str) -> Job:
+    def manage(self, verb: str, id: str) -> Job:
         return self._read(self._call("POST", f"{_path('jobs', id)}/{verb}"), Job)
 
-    def steer_many(self, verb: str, **filters: str | None) -> int:
+    def manage_many(self, verb: str, **filters: str | None) -> int:
         chosen = _given(filters) or {"all": True}
         return self._read(self._call("POST", f"/jobs/{verb}", chosen), dict[str, int])["count"]
 

@@ -190,11 +190,11 @@ class Target(ABC):
         """Forget a schedule."""
 
     @abstractmethod
-    def steer(self, verb: str, id: str) -> Job:
+    def manage(self, verb: str, id: str) -> Job:
         """Cancel or retry a job."""
 
     @abstractmethod
-    def steer_many(self, verb: str, **filters: str | None) -> int:
+    def manage_many(self, verb: str, **filters: str | None) -> int:
         """Cancel or retry all jobs that match; returns the number of jobs."""
 
     @abstractmethod
@@ -265,10 +265,10 @@ class StoreTarget(Target):
     def drop_schedule(self, name: str) -> None:
         self._loop.run(self._pipe.schedules.drop(name))
 
-    def steer(self, verb: str, id: str) -> Job:
+    def manage(self, verb: str, id: str) -> Job:
         return self._loop.run({"cancel": self._pipe.cancel, "retry": self._pipe.retry}[verb](id))
 
-    def steer_many(self, verb: str, **filters: str | None) -> int:
+    def manage_many(self, verb: str, **filters: str | None) -> int:
         verbs = {"cancel": self._pipe.cancel_many, "retry": self._pipe.retry_many}
         return self._loop.run(verbs[verb](**filters))
 

@@ -1,6 +1,6 @@
 """The built-in job types: echo and http, which every pipe knows, and sleep and fail, for trying things out.
 
-Why the last two are off beside types of one's own: whoever may enqueue could fill the slots with them.
+Why the last two are off in a program with types of its own: any caller could fill the slots with them.
 """
 
 from __future__ import annotations

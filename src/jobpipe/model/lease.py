@@ -64,7 +64,7 @@ class LeaseState(StrEnum):
 
     HELD = "held"
     CANCELLING = "cancelling"
-    """Held, but somebody wants the job cancelled."""
+    """Held, but the job is to be cancelled."""
     LOST = "lost"
 
 
@@ -80,7 +80,7 @@ class Outcome(Struct, frozen=True, kw_only=True, gc=False):
     progress: Progress | None = None
     """The last that the run reported, if it was not noted before."""
     cools: float = 0.0
-    """For so many seconds no job of the type is to start."""
+    """Seconds in which no job of the type is to start."""
 
     @property
     def waits_again(self) -> bool:
@@ -98,7 +98,7 @@ class Settlement(Struct, frozen=True, gc=False):
 
 
 class Rescued(Struct, frozen=True):
-    """A job whose worker was lost, and what it is now: queued, failed, or cancelled if somebody had asked for it."""
+    """A job whose worker was lost, and what it is now: queued, failed, or cancelled if that was requested."""
 
     id: str
     worker: str

@@ -1,7 +1,7 @@
-"""What a store holds of a job, read with care: somebody else may have put values there that no call lets in.
+"""What a store holds of a job, read with care: another program may have written values that no call lets in.
 
 One verdict for all stores: a job of which a value cannot be read is shown as failed, with an error that says which, and
-whoever claims it is told the same, and does not run it.
+a worker that claims it is told the same, and does not run it.
 """
 
 from __future__ import annotations

@@ -150,7 +150,7 @@ class ClaimLoop:
                 if run.lacks_key:
                     run.key = run.job_type.key(claim.payload)
             except Exception as error:
-                # Values that no call lets in: somebody else has put them into the store.
+                # Values that no call lets in: another program wrote them into the store.
                 run.began_at = run.taken_at
                 self._settler.end(run, Outcome(move=Move.FAIL, error=error_of(error)))
                 continue

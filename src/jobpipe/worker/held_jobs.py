@@ -118,7 +118,7 @@ class HeldJobs:
         return runs
 
     def slots_to_begin(self) -> int:
-        """How many jobs may begin with a claim: so many slots are free, also for the store."""
+        """How many jobs may begin with a claim: the slots that are free, also for the store."""
         unsettled = sum(run.is_ended and run.is_begin_told for run in self.all())
         return max(self._slots - self.unended - unsettled, 0)
 

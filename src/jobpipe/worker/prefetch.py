@@ -40,7 +40,7 @@ class Prefetch:
         self._sent_at = now
 
     def room(self, held: int, now: float) -> int:
-        """How many jobs to claim now, with so many in slots or ahead of them: 0 while there is enough to do."""
+        """How many jobs to claim now, with `held` in slots or ahead of them: 0 while there is enough to do."""
         wanted = self._slots + self._ended_lately(now)
         self.refill_at = max(self._slots - 1, wanted // 2)
         return wanted - held if held <= self.refill_at else 0

@@ -71,5 +71,5 @@ def _shown(value: object) -> str:
 
 
 def _line(text: str) -> str:
-    """The text with everything escaped that could end a line or steer a terminal."""
+    """The text with everything escaped that could end a line or manage a terminal."""
     return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")

@@ -23,7 +23,7 @@ from ...support.jobs import finished, reached
 from ...support.waiting import LIMIT, run, wait_for
 from .conftest import run_one
 
-# What a handler may raise to steer its job
+# What a handler may raise to control its job
 
 
 def test_a_retry_runs_it_again_and_costs_an_attempt(pipe: Jobpipe) -> None:

@@ -142,7 +142,7 @@ class Watcher:
             if order.verb in ("pause", "resume"):
                 queue = self._target.hold(order.verb, order.name)
                 return Told(f"queue {queue.name} is {'paused' if queue.paused else 'resumed'}")
-            job = self._target.steer(order.verb, order.name)
+            job = self._target.manage(order.verb, order.name)
         except JobpipeError as error:
             return Told(str(error), is_error=True)
         if order.verb == "cancel" and not job.is_finished:

@@ -182,12 +182,12 @@ class RedisStore:
     # Steering
 
     def cancel(self, ids: Sequence[str]) -> list[JobStatus | None]:
-        return self._steer("cancel", ids)
+        return self._manage("cancel", ids)
 
     def retry(self, ids: Sequence[str]) -> list[JobStatus | None]:
-        return self._steer("retry", ids)
+        return self._manage("retry", ids)
 
-    def _steer(self, verb: str, ids: Sequence[str]) -> list[JobStatus | None]:
+    def _manage(self, verb: str, ids: Sequence[str]) -> list[JobStatus | None]:
         return [JobStatus(status.decode()) if status else None for status in self._run(verb, list(ids))]
 
     def pause(self, queue: str) -> None:

@@ -33,7 +33,7 @@ class _Claimed(Struct, array_like=True):
 
     @property
     def may_be_odd(self) -> bool:
-        """Has it a past, or values that somebody else has put there? Then all of it is to be read with care."""
+        """Has it a past, or values that another program may have written? Then all its columns are read with care."""
         return not (self.is_plain and self.payload)
 
     def claim(

@@ -1,5 +1,5 @@
 -- What is about to be claimed, all in one value. Instants are whole microseconds, since JSON would round them. The last
--- one is 0 for a row that has a past, or values as we do not write them, which only somebody else can have put there.
+-- one is 0 for a row that has a past, or values as only another program writes them.
 SELECT json_group_array(json_array(
     CAST(id AS TEXT), type, CAST(queue AS TEXT), CAST(attempts AS INTEGER) + 1, CAST(max_retries AS INTEGER), CAST(priority AS INTEGER),
     CASE WHEN deadline BETWEEN 0 AND 2e11 THEN CAST(deadline AS REAL) END, CAST(round(run_at * 1e6) AS INTEGER),

@@ -19,7 +19,7 @@ UPDATE jobs SET
         WHEN told.given_back THEN history
         ELSE CASE
             WHEN history = '[]' THEN '['
-            -- Only somebody else can have put something there that is none of ours.
+            -- Only another program can have written what is not ours.
             WHEN NOT json_valid(history) OR json_type(history, '$[#-1]') IS NOT 'object' THEN '['
             WHEN json_array_length(history) >= :kept THEN rtrim(json_remove(history, '$[0]'), ']') || ','
             ELSE rtrim(history, ']') || ','
