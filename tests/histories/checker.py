@@ -21,6 +21,8 @@ SAME = 0.002
 """Seconds by which two instants of the store may be the same."""
 SHORT = 0.1
 """Seconds: a run that takes longer is stored before it ends."""
+AHEAD = 0.2
+"""Seconds that a job may be claimed before its handler is called."""
 NEAR = 0.05
 """Seconds by which an instant of a handler and one of the store may be."""
 LOST = "WorkerLost"
@@ -120,15 +122,26 @@ def leases_do_not_overlap(record: Record) -> Iterator[Violation]:
 
 
 def _lease_of(run: Run, stored: Mapping[tuple[int, str], StoredRun], record: Record) -> Iterator[Violation]:
-    """A run that came to its end had a lease: the store knows it, unless its process gave it back, or lost it.
+    """A run that came to its end had a lease: the store knows it, unless its process gave the job back.
 
-    Of a short one that was claimed ahead the store learns when it is settled: a worker that is lost takes it along.
+    Of a short run that was claimed ahead the store learns when it is settled, and only if the lease was still held.
     """
-    has_ended = run.how in ("done", "error")
+    if run.how not in ("done", "error") or (run.attempt, run.worker) in stored:
+        return
     is_short = run.ended_at is not None and run.ended_at - run.began_at < SHORT
-    excused = record.stopped | record.lost if is_short else record.stopped
-    if has_ended and (run.attempt, run.worker) not in stored and pid_of(run.worker) not in excused:
+    if pid_of(run.worker) not in record.stopped and not (is_short and _has_lost_lease(run, stored, record)):
         yield Violation("without a lease", run.id, f"the store does not know of {run}")
+
+
+def _has_lost_lease(run: Run, stored: Mapping[tuple[int, str], StoredRun], record: Record) -> bool:
+    """Was its process lost, or the job cancelled meanwhile, or the attempt handed to another when the lease was over?"""
+    job = record.jobs.get(run.id)
+    over_at = run.began_at + record.lease - AHEAD - NEAR
+    return (
+        pid_of(run.worker) in record.lost
+        or (job is not None and job.status == JobStatus.CANCELLED)
+        or any(number == run.attempt and kept.began_at >= over_at for (number, _), kept in stored.items())
+    )
 
 
 def _holds(run: Run, stored: Mapping[tuple[int, str], StoredRun], at: float) -> bool:

@@ -138,6 +138,15 @@ GOOD_ONES: dict[str, Record] = {
     "a worker that was killed had run a short job that was claimed ahead": replace(
         GOOD, runs=[run(1, "host:3:cccc", 9.6, 9.65), *GOOD.runs], lost=frozenset({3})
     ),
+    "a short job that was claimed ahead was cancelled while it ran": replace(
+        changed(status="cancelled", attempts=0, runs=(), result=None),
+        cancelled=frozenset({ORDER}),
+        runs=[run(1, A, 10.1, 10.15)],
+        events=[Event(ORDER, "queued"), Event(ORDER, "cancelled")],
+    ),
+    "the lease of a short job that was claimed ahead was over before it was settled": replace(
+        GOOD, runs=[run(1, "host:3:cccc", 7.5, 7.55), *GOOD.runs]
+    ),
     "a run that was given back was broken off": replace(
         GOOD, runs=[run(1, "host:3:cccc", 9.6, 10.3, how="broken off"), *GOOD.runs]
     ),
@@ -207,6 +216,10 @@ BAD_ONES: dict[str, tuple[str, Record]] = {
     "a handler ran to its end that the store knows nothing of": (
         "without a lease",
         replace(GOOD, runs=[*GOOD.runs, run(2, "host:3:cccc", 13.2, 14.8)]),
+    ),
+    "a short job was run twice within the lease": (
+        "without a lease",
+        replace(GOOD, runs=[run(1, "host:3:cccc", 9.5, 9.55), *GOOD.runs]),
     ),
     "a worker was given up before its lease was over": ("early rescue", replace(GOOD, lease=2.5)),
     "there were more runs than allowed": ("attempts", changed(max_retries=0)),

@@ -73,12 +73,12 @@ class Server:
             listener.close()
         for connection in list(self._connections):
             connection.end()
-        if not await self._all_end():
-            late = [*self._tasks, *self._opening]
-            for task in late:
+        until = self._loop.time() + self.limits.closing_at_most
+        if not await self._all_end(until):
+            for task in [*self._tasks, *self._opening]:
                 task.cancel()
-            if late:
-                await asyncio.wait(late, timeout=self.limits.closing)  # a stream still says that it is over
+            # A stream still says that it is over.
+            await self._all_end(max(until, self._loop.time() + self.limits.closing))
             for connection in list(self._connections):
                 connection.abort()
             await asyncio.sleep(0)
@@ -86,12 +86,11 @@ class Server:
             self._sweeping.cancel()
         self._tally.close()
 
-    async def _all_end(self) -> bool:
+    async def _all_end(self, until: float) -> bool:
         """Wait for the calls that are on their way; False if they stand still, or take too long.
 
         Why by progress: as long as some end, or clients take what is sent, a busy machine is at work on the others.
         """
-        until = self._loop.time() + self.limits.closing_at_most
         while self._connections or self._tasks or self._opening:
             self._is_empty.clear()
             taken = self._taken()

@@ -160,7 +160,7 @@ class Events:
             try:
                 is_stopped = await is_cancelled(asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED))
                 if is_stopped or ending.done():
-                    await self._look_a_last_time()
+                    await is_cancelled(self._look_a_last_time())
                     self._rounds.flush()
                     client.finish()
                     await _until_told(client, gone)
