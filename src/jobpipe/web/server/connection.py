@@ -42,6 +42,8 @@ class Connection(asyncio.BufferedProtocol):
         self._since = server.now()
         """When the client's turn began: with the connection, an answer, a request head, or a refusal."""
         self._has_been_served = False
+        self._unflushed = b""
+        """What is written to the client by the end of the loop's turn."""
         self._written = 0
         self._read = 0
         """Bytes that the client is known to have taken, and since when no more of them."""
@@ -163,7 +165,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _next(self) -> None:
         if self._exchange is not None and (self._exchange.request.is_last or self.is_ending):
-            self._transport.close()
+            self._close()
             return
         self._exchange = None
         queued = self._parser.requests
@@ -194,7 +196,19 @@ class Connection(asyncio.BufferedProtocol):
         return self._server.date_line
 
     def write(self, data: bytes) -> None:
-        if not self._transport.is_closing():
+        """Write by the end of the loop's turn.
+
+        Why not at once: responses that are sent one after the other wake the client up once, which is most of their cost.
+        """
+        if not self._unflushed:
+            self._server.flush_soon(self)
+        self._unflushed += data
+        if len(self._unflushed) > _MOST_BUFFERED:
+            self.flush()
+
+    def flush(self) -> None:
+        data, self._unflushed = self._unflushed, b""
+        if data and not self._transport.is_closing():
             self._written += len(data)
             self._transport.write(data)
 
@@ -203,7 +217,13 @@ class Connection(asyncio.BufferedProtocol):
         if not self._transport.is_closing():
             # Why no limit: then the system is called at once.
             self._transport.set_write_buffer_limits(high=0)
-            self.write(data)
+            self._unflushed += data
+            self.flush()
+
+    def _close(self) -> None:
+        """End it when all is sent."""
+        self.flush()
+        self._transport.close()
 
     async def until_writable(self) -> None:
         while self.is_write_paused:
@@ -235,6 +255,7 @@ class Connection(asyncio.BufferedProtocol):
         self._since = self._server.now()
         self._rest.clear()
         self.write(refusal_answer(*refusal))
+        self.flush()
         if self._transport.can_write_eof():
             self._transport.write_eof()
         self._go_on_reading()
@@ -253,7 +274,7 @@ class Connection(asyncio.BufferedProtocol):
     def end(self) -> None:
         """Close it, after the answer that is on its way."""
         if self._exchange is None or (self._exchange.is_over and self._exchange.request.is_whole):
-            self._transport.close()
+            self._close()
 
     @property
     def taken(self) -> int:
@@ -289,7 +310,7 @@ class Connection(asyncio.BufferedProtocol):
             if waited > limits.head:
                 self._refuse(_TIMED_OUT)
         elif waited > (limits.idle if self._has_been_served else limits.head):
-            self._transport.close()
+            self._close()
 
     def _is_unread(self, now: float) -> bool:
         """Has the client taken nothing for too long, though there is something?"""

@@ -47,6 +47,7 @@ class Server:
         self._listeners: list[socket.socket] = []
         self._opening: set[asyncio.Task[object]] = set()
         self._connections: set[Connection] = set()
+        self._unflushed: list[Connection] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._sweeping: asyncio.TimerHandle | None = None
         self._is_empty = asyncio.Event()
@@ -169,6 +170,17 @@ class Server:
     def left(self, connection: Connection) -> None:
         self._connections.discard(connection)
         self._is_empty.set()
+
+    def flush_soon(self, connection: Connection) -> None:
+        """Flush it together with all others that have something to send in this turn of the loop."""
+        if not self._unflushed:
+            self._loop.call_soon(self._flush)
+        self._unflushed.append(connection)
+
+    def _flush(self) -> None:
+        unflushed, self._unflushed = self._unflushed, []
+        for connection in unflushed:
+            connection.flush()
 
     def run(self, exchange: Exchange, scope: Scope) -> None:
         """Operation the application in a task of its own."""
