@@ -33,7 +33,7 @@ from .model.counts import WorkerInfo
 from .model.ids import check_name
 from .model.job import Job, JobStatus
 from .model.newjob import Answer, NewJob, Receipt
-from .model.request import JobOptions, JobRequest, convert, read, read_many
+from .model.request import JobOptions, JobRequest, convert, in_seconds, read, read_many
 from .model.schedule import Missed
 from .model.ticks import seconds_of
 from .settings import Settings
@@ -264,7 +264,8 @@ class Jobpipe:
     async def enqueue(
         self, type: str, payload: Any = None, *, connection: Any = None, **options: Unpack[JobOptions]
     ) -> Receipt:
-        """Enqueue a job. Options: `id`, `queue`, `max_retries`, `priority`, `delay` or `run_at`, `deadline`.
+        """Enqueue a job. Options: `id`, `queue`, `max_retries`, `priority`, `delay` or `run_at`, `deadline`,
+        `expires_in` or `expires_at`, `unique` with `on_duplicate` and `max_wait`, `tags`.
 
         Enqueuing the same id with the same content again returns the same job; with other content it is a
         JobConflictError. With a `connection` (sqlite3, psycopg) the job exists once the caller's transaction commits.
@@ -395,4 +396,4 @@ class Jobpipe:
 
 def _request(type: str, payload: Any, options: JobOptions) -> JobRequest:
     given = {name: value for name, value in options.items() if value is not None}
-    return read({"type": type, "payload": payload, **given})
+    return read(in_seconds({"type": type, "payload": payload, **given}))
