@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 .DEFAULT_GOAL := run
-.PHONY: help run build test test_race vet lint format bench screenshots faults simulate mutations histories soak clean
+.PHONY: help run build test test_race vet lint format bench screenshots openapi faults simulate mutations histories soak clean
 
 help: ## List the targets; plain `make` is `make run`
 	@grep -E '^[a-z_]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -101,6 +101,9 @@ bench: $(VENV)/.ready ## Run the benchmarks (CASE=name for one)
 
 screenshots: $(VENV)/.ready ## Make the pictures of the dashboard anew (needs chromium)
 	$(BIN)/python -m tests.browser.screenshots
+
+openapi: $(VENV)/.ready ## Lint the OpenAPI document and check a typed client made from it (needs node)
+	$(BIN)/python -m tests.openapi
 
 simulate: $(VENV)/.ready ## Simulate processes under faults (SECONDS=60, SEED=n for one life, STORE=memory)
 	$(BIN)/python -m tests.simulation --seconds $(or $(SECONDS),60) --store $(or $(STORE),memory) $(if $(SEED),--seed $(SEED)) $(ARGS)
