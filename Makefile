@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 .DEFAULT_GOAL := run
-.PHONY: help run build test test_race vet lint format bench screenshots faults simulate mutations histories soak clean
+.PHONY: help run build test test_race vet lint format bench screenshots openapi faults simulate mutations histories soak clean
 
 help: ## List the targets; plain `make` is `make run`
 	@grep -E '^[a-z_]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -74,7 +74,7 @@ $(VENV)/lowest/.ready: $(VENV)/.ready
 
 test_lowest: $(VENV)/lowest/.ready ## Run a short round of service, stores and command line with the lowest versions
 	$(call ROUND,lowest) -W ignore::DeprecationWarning -k "not Machine" \
-		$(patsubst %,tests/test_%.py,prometheus opentelemetry schedule) $(wildcard tests/jobpipe/stores/test_*_store.py) \
+		$(patsubst %,tests/test_%.py,prometheus opentelemetry schedule cron) $(wildcard tests/jobpipe/stores/test_*_store.py) \
 		$(patsubst %,tests/jobpipe/web/test_%.py,service jobs auth) \
 		$(patsubst %,tests/jobpipe/cli/%.py,test_cli test_lines test_tables test_errors test_schedules top/test_view) $(ARGS)
 
@@ -101,6 +101,9 @@ bench: $(VENV)/.ready ## Run the benchmarks (CASE=name for one)
 
 screenshots: $(VENV)/.ready ## Make the pictures of the dashboard anew (needs chromium)
 	$(BIN)/python -m tests.browser.screenshots
+
+openapi: $(VENV)/.ready ## Lint the OpenAPI document and check a typed client made from it (needs node)
+	$(BIN)/python -m tests.openapi
 
 simulate: $(VENV)/.ready ## Simulate processes under faults (SECONDS=60, SEED=n for one life, STORE=memory)
 	$(BIN)/python -m tests.simulation --seconds $(or $(SECONDS),60) --store $(or $(STORE),memory) $(if $(SEED),--seed $(SEED)) $(ARGS)

@@ -40,7 +40,7 @@ LEFT_OUT = {
         "test_saturation": _FIXED,
     },
     "TestShutdown": {
-        "test_cancel_futures": "counts on a worker that has begun before the last submit; test_threads waits for one",
+        "test_cancel_futures": "counts on a worker that has begun before the last submit; tests/threads/test_executor.py waits for one",
         "test_cancel_futures_wait_false": _ITSELF,
         "test_context_manager_shutdown": _ITSELF,
         "test_del_shutdown": _ITSELF,

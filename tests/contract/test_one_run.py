@@ -1,71 +1,31 @@
-"""One run: hooks, stamps, stops, decisions, deadlines, panics, and what the log says."""
+"""One run: hooks, stops, decisions, panics, what the log says, and calls from inside."""
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from rate_envelope_queue import (
     BadFieldsError,
-    Cancelled,
     Context,
-    DeadlineExceeded,
     Decision,
     Envelope,
     EnvelopeBlacklistedError,
-    HookBudget,
     StopEnvelope,
     StopType,
     SystemClock,
-    before_after_stamp,
     drop,
-    logging_stamp,
     retry_after,
     retry_now,
-    stamp,
 )
 
 from ..support.gates import Gate
 from ..support.waiting import LIMIT
 from .conftest import Driver
-
-
-class Diary:
-    """Hooks that write down when they were called and may raise."""
-
-    def __init__(self, **raises: BaseException) -> None:
-        self.entries: list[str] = []
-        self.errors: list[BaseException] = []
-        self.contexts: dict[str, Context] = {}
-        self._raises = raises
-
-    def __getattr__(self, name: str) -> Callable[..., None]:
-        def called(ctx: Context, envelope: Envelope[Any], *error: BaseException) -> None:
-            self.entries.append(name)
-            self.errors.extend(error)
-            self.contexts[name] = ctx
-            if name in self._raises:
-                raise self._raises[name]
-
-        return called
-
-    def hooks(self, *, without: str = "") -> dict[str, Any]:
-        names = ("before_hook", "after_hook", "success_hook", "failure_hook")
-        return {name: getattr(self, name.removesuffix("_hook")) for name in names if name != without}
-
-
-def run_once(driver: Driver, diary: Diary, **options: Any) -> Any:
-    """The queue after one envelope with all hooks has run."""
-    queue = driver.queue(**options.pop("queue", {}))
-    hooks = {name: driver.kind(hook) for name, hook in diary.hooks().items()}
-    queue.send(driver.envelope(diary.invoke, **{**hooks, **options}))
-    assert queue.join(LIMIT)
-    return queue
-
+from .diary import Diary, raising, run_once
 
 ALL = ["before", "invoke", "after", "success"]
 
@@ -325,261 +285,6 @@ def test_a_hook_may_be_a_coroutine_function_in_asyncio_only(driver: Driver) -> N
         assert queue.occupied == 0
 
 
-# Deadlines and budgets
-
-
-def test_a_run_that_returns_late_has_exceeded_its_deadline(driver: Driver) -> None:
-    """Code that does not look at its context still gets the outcome; in asyncio a coroutine is cancelled before."""
-    diary = Diary()
-
-    def late(ctx: Context, envelope: Envelope[Any]) -> None:
-        diary.entries.append("invoke")
-        driver.clock._instant += 5  # the clock moves while it works
-
-    queue = driver.queue()
-    queue.send(driver.envelope(late, deadline=3, **diary.hooks(without="before_hook")))
-    assert queue.join(LIMIT)
-    assert diary.entries == ["invoke", "after", "failure"]
-    assert isinstance(diary.errors[0], DeadlineExceeded)
-    assert queue.stats().failed == 1
-    assert diary.contexts["after"].done, "the after hook sees that it is too late"
-
-
-def test_the_failure_hook_gets_a_fresh_context_however_late_the_run_was(driver: Driver) -> None:
-    seen: list[tuple[bool, float]] = []
-
-    def late(ctx: Context, envelope: Envelope[Any]) -> None:
-        driver.clock._instant += 50
-
-    def on_failure(ctx: Context, envelope: Envelope[Any], error: Exception) -> None:
-        seen.append((ctx.done, ctx.remaining()))
-
-    queue = driver.queue(hook_budget=HookBudget(fraction=0.5, floor=0.8))
-    queue.send(driver.envelope(late, deadline=4, failure_hook=on_failure))
-    assert queue.join(LIMIT)
-    assert seen == [(False, 2.0)]
-
-
-def test_hook_budgets_are_a_fraction_of_the_deadline_with_a_floor(driver: Driver) -> None:
-    seen: dict[str, float] = {}
-
-    def note(name: str) -> Callable[..., None]:
-        return lambda ctx, envelope: seen.update({name: ctx.remaining()})
-
-    queue = driver.queue(hook_budget=HookBudget(fraction=0.25, floor=0.5))
-    queue.send(driver.envelope(note("invoke"), before_hook=note("long"), deadline=8))
-    queue.send(driver.envelope(success_hook=note("short"), deadline=1))
-    queue.send(driver.envelope(after_hook=note("within"), deadline=0.2))
-    queue.send(driver.envelope(success_hook=note("none")))
-    assert queue.join(LIMIT)
-    assert seen == {"invoke": 8, "long": 2, "short": 0.5, "within": 0.2, "none": 0.5}
-
-
-def test_a_real_error_wins_over_the_deadline(driver: Driver) -> None:
-    diary = Diary()
-
-    def late(ctx: Context, envelope: Envelope[Any]) -> None:
-        driver.clock._instant += 5
-        raise ValueError("real")
-
-    queue = driver.queue()
-    queue.send(driver.envelope(late, deadline=3, failure_hook=diary.failure))
-    assert queue.join(LIMIT)
-    assert isinstance(diary.errors[0], ValueError)
-
-
-def test_a_stop_wins_over_the_deadline(driver: Driver) -> None:
-    def late(ctx: Context, envelope: Envelope[Any]) -> None:
-        driver.clock._instant += 5
-        raise StopEnvelope
-
-    queue = driver.queue()
-    queue.send(driver.envelope(late, deadline=3))
-    assert queue.join(LIMIT)
-    assert (queue.stats().failed, queue.occupied) == (0, 0)
-
-
-def test_a_before_hook_that_uses_up_the_deadline_leaves_no_time_to_invoke(driver: Driver) -> None:
-    diary = Diary()
-
-    def late(ctx: Context, envelope: Envelope[Any]) -> None:
-        driver.clock._instant += 5
-
-    queue = driver.queue()
-    hooks = diary.hooks(without="before_hook")
-    queue.send(driver.envelope(diary.invoke, before_hook=late, deadline=3, **hooks))
-    assert queue.join(LIMIT)
-    assert diary.entries == ["failure"]
-    assert isinstance(diary.errors[0], DeadlineExceeded)
-
-
-def test_code_can_co_operate_with_its_deadline(driver: Driver) -> None:
-    seen: list[Any] = []
-
-    looked = threading.Event()
-
-    def patient(ctx: Context, envelope: Envelope[Any]) -> None:
-        seen.append(ctx.remaining())
-        seen.append(ctx.wait(1))
-        seen.append(ctx.remaining())
-        seen.append(ctx.wait(100))
-        seen.append((ctx.done, ctx.remaining()))
-        looked.set()
-        ctx.raise_if_done()
-
-    queue = driver.queue()
-    queue.send(driver.envelope(patient, deadline=3))
-    driver.advance(10)
-    assert queue.join(LIMIT)
-    assert queue.stats().failed == 1
-    assert looked.wait(LIMIT)
-    assert seen == [3, False, 2, True, (True, 0)]
-
-
-def test_a_cancelled_run_that_returns_has_failed_with_cancelled(driver: Driver, gate: Gate) -> None:
-    diary = Diary()
-    queue = driver.queue()
-    envelope = driver.envelope(gate.pass_through, failure_hook=diary.failure)
-    queue.send(envelope)
-    gate.wait_reached()
-    queue.cancel(envelope)
-    gate.open()
-    assert queue.join(LIMIT)
-    assert isinstance(diary.errors[0], Cancelled)
-
-
-def test_a_context_has_no_deadline_unless_the_envelope_has(driver: Driver) -> None:
-    seen: list[float] = []
-    queue = driver.queue()
-    queue.send(driver.envelope(lambda ctx, envelope: seen.append(ctx.remaining())))
-    assert queue.join(LIMIT)
-    assert seen == [float("inf")]
-
-
-# Stamps
-
-
-def test_stamps_of_the_queue_are_outside_and_the_first_is_outermost(driver: Driver) -> None:
-    order: list[str] = []
-
-    def noting(name: str) -> Any:
-        @stamp
-        def noted(ctx: Context, envelope: Envelope[Any]) -> Any:
-            order.append(f"{name}>")
-            yield
-            order.append(f"<{name}")
-
-        return noted
-
-    queue = driver.queue(stamps=[noting("q1"), noting("q2")])
-    work = lambda ctx, envelope: order.append("invoke")  # noqa: E731
-    queue.send(driver.envelope(work, stamps=[noting("e1"), noting("e2")]))
-    assert queue.join(LIMIT)
-    assert order == ["q1>", "q2>", "e1>", "e2>", "invoke", "<e2", "<e1", "<q2", "<q1"]
-    assert queue.stats().done == 1
-
-
-def test_a_stamp_sees_the_error_of_the_inner_call_and_may_swallow_it(driver: Driver) -> None:
-    @stamp
-    def forgiving(ctx: Context, envelope: Envelope[Any]) -> Any:
-        try:
-            yield
-        except ValueError as error:
-            seen.append(str(error))
-
-    seen: list[str] = []
-    queue = driver.queue(stamps=[forgiving])
-    queue.send(driver.envelope(_raise(ValueError("forgiven"))))
-    queue.send(driver.envelope(_raise(TypeError("not forgiven"))))
-    assert queue.join(LIMIT)
-    assert seen == ["forgiven"]
-    assert (queue.stats().done, queue.stats().failed) == (1, 1)
-
-
-def test_a_stamp_may_replace_the_error(driver: Driver) -> None:
-    @stamp
-    def renaming(ctx: Context, envelope: Envelope[Any]) -> Any:
-        try:
-            yield
-        except ValueError:
-            raise KeyError("renamed") from None
-
-    diary = Diary()
-    queue = driver.queue(stamps=[renaming])
-    queue.send(driver.envelope(_raise(ValueError()), failure_hook=diary.failure))
-    assert queue.join(LIMIT)
-    assert isinstance(diary.errors[0], KeyError)
-
-
-def _raise(error: BaseException) -> Callable[..., None]:
-    def invoke(ctx: Context, envelope: Envelope[Any]) -> None:
-        raise error
-
-    return invoke
-
-
-@pytest.mark.parametrize("yields", [0, 2])
-def test_a_stamp_that_does_not_yield_exactly_once_fails_the_run(driver: Driver, yields: int) -> None:
-    @stamp
-    def wrong(ctx: Context, envelope: Envelope[Any]) -> Any:
-        for _ in range(yields):
-            yield
-
-    diary = Diary()
-    queue = driver.queue(stamps=[wrong])
-    queue.send(driver.envelope(failure_hook=diary.failure))
-    assert queue.join(LIMIT)
-    assert isinstance(diary.errors[0], RuntimeError)
-    assert "yield" in str(diary.errors[0])
-
-
-def test_a_plain_stamp_takes_the_inner_call_and_returns_the_outer(driver: Driver) -> None:
-    seen: list[object] = []
-
-    def plain(inner: Any) -> Any:
-        def call(ctx: Context, envelope: Envelope[Any]) -> Any:
-            seen.append(envelope.id)
-            return inner(ctx, envelope)
-
-        return call
-
-    queue = driver.queue(stamps=[plain])
-    queue.send(driver.envelope(id=1))
-    assert queue.join(LIMIT)
-    assert seen == [1]
-    assert queue.stats().done == 1
-
-
-def test_before_after_stamp_calls_both_and_skips_after_on_an_error(driver: Driver) -> None:
-    order: list[str] = []
-    around = before_after_stamp(
-        driver.kind(lambda ctx, envelope: order.append("before")),
-        driver.kind(lambda ctx, envelope: order.append("after")),
-        budget=2,
-    )
-    queue = driver.queue(stamps=[around])
-    queue.send(driver.envelope(lambda ctx, envelope: order.append("invoke")))
-    assert queue.join(LIMIT)
-    assert order == ["before", "invoke", "after"]
-    order.clear()
-    queue.send(driver.envelope(_raise(ValueError())))
-    assert queue.join(LIMIT)
-    assert order == ["before"]
-
-
-def test_logging_stamp_tells_type_id_duration_and_error(
-    driver: Driver, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO)
-    queue = driver.queue(stamps=[logging_stamp(logging.getLogger("mine"))])
-    queue.send(driver.envelope(type="mail", id=7))
-    queue.send(driver.envelope(_raise(ValueError("broken")), type="mail", id=8))
-    assert queue.join(LIMIT)
-    first, second = (record.getMessage() for record in caplog.records if record.name == "mine")
-    assert all(part in first for part in ("'mail'", "7", " s: ok"))
-    assert all(part in second for part in ("'mail'", "8", "ValueError: broken"))
-
-
 def test_hooks_get_the_decision_type_right() -> None:
     assert isinstance(retry_after(1), Decision)
     for wrong in (0, -1, float("inf"), float("nan"), "1", None, True):
@@ -670,24 +375,13 @@ class RaisesExitAsText(Exception):
         raise SystemExit("no text")
 
 
-def test_a_stamp_that_raises_when_it_is_applied_fails_the_run(driver: Driver) -> None:
-    def bad(inner: Any) -> Any:
-        raise ValueError("not applicable")
-
-    diary = Diary()
-    queue = driver.queue()
-    queue.send(driver.envelope(stamps=[bad], failure_hook=diary.failure))
-    assert queue.join(LIMIT)
-    assert isinstance(diary.errors[0], ValueError)
-
-
 @pytest.mark.parametrize("id", [1, Unshowable()])
 @pytest.mark.parametrize("error", [ValueError(), RaisesExitAsText()])
 def test_what_cannot_be_shown_in_the_log_is_settled_all_the_same(
     driver: Driver, id: object, error: Exception
 ) -> None:
     queue = driver.queue()
-    queue.send(driver.envelope(_raise(error), id=id))
+    queue.send(driver.envelope(raising(error), id=id))
     assert queue.join(LIMIT)
     queue.send(driver.envelope())
     assert queue.join(LIMIT)
@@ -715,7 +409,7 @@ def test_a_schedule_or_limiter_that_raises_ends_the_envelope_and_not_the_worker(
             return 0
 
     queue = driver.queue(on_periodic_error="backoff", limiter=Broken())
-    queue.send(driver.envelope(schedule=Broken()), driver.envelope(_raise(ValueError())))
+    queue.send(driver.envelope(schedule=Broken()), driver.envelope(raising(ValueError())))
     assert queue.join(LIMIT)
     queue.send(driver.envelope())
     assert queue.join(LIMIT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from http import HTTPStatus
@@ -23,6 +24,9 @@ _BODY = frozenset({413, 415})
 _HEADERS = {401: "WWW-Authenticate", 429: "Retry-After", 503: "Retry-After"}
 """What a problem tells beside its body."""
 _IN_PATH = {"id": Id, "name": Name}
+_INNER = frozenset({"if", "then", "else", "not"})
+_ANY = frozenset({"anyOf", "oneOf", "allOf"})
+"""Where a rule holds other rules."""
 _PARAMETER = re.compile(r"{(\w+)}")
 
 
@@ -39,17 +43,72 @@ def document(calls: Sequence[Operation]) -> dict[str, Any]:
         paths.setdefault(call.path, {})[call.method.lower()] = _operation(call, known, components)
     for call in calls:
         if call.body is not None:
-            components[call.body.__name__] |= getattr(call.body, "RULES", {})
+            components[call.body.__name__] |= _complete(getattr(call.body, "RULES", {}))
+    _say_defaults(components, [known[id(call.body)] for call in calls if call.body is not None])
     queries = {call.query.__name__ for call in calls}
     return {
         "openapi": "3.1.0",
-        "info": {"title": "jobpipe", "version": own_version(), "summary": "A background job service"},
+        "info": {
+            "title": "jobpipe",
+            "version": own_version(),
+            "summary": "A background job service",
+            "license": {"name": "MIT License", "identifier": "MIT"},
+        },
+        "servers": [{"url": "/"}],
         "paths": paths,
         "components": {
             "schemas": {name: schema for name, schema in components.items() if name not in queries},
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
+
+
+def _complete(rule: dict[str, Any]) -> dict[str, Any]:
+    """The rule with each field that it requires among its properties: to linters, any other is a misspelt one."""
+    found = {
+        key: _complete(value)
+        if key in _INNER
+        else [_complete(each) for each in value]
+        if key in _ANY
+        else value
+        for key, value in rule.items()
+    }
+    if "required" in rule:
+        found["properties"] = {name: {} for name in rule["required"]} | rule.get("properties", {})
+    return found
+
+
+def _say_defaults(components: dict[str, Any], bodies: list[Any]) -> None:
+    """Whether a field with a default is there: always in an answer; in a request it may be left out.
+
+    Why in words: from `default` in a request, generators of clients make a field that has to be given.
+    """
+    asked = _named(bodies, components)
+    for name, schema in components.items():
+        for field, value in schema.get("properties", {}).items():
+            if "default" not in value:
+                continue
+            default = value.pop("default")
+            if name not in asked:
+                schema.setdefault("required", []).append(field)
+            elif default not in (None, ()):
+                said = value.get("description")
+                value["description"] = "; ".join(filter(None, [said, f"default: {json.dumps(default)}"]))
+
+
+def _named(schema: Any, components: dict[str, Any]) -> set[str]:
+    """The components that a schema leads to."""
+    names, todo = set[str](), [schema]
+    while todo:
+        match todo.pop():
+            case {"$ref": str(ref)} if (name := ref.rpartition("/")[2]) not in names:
+                names.add(name)
+                todo.append(components[name])
+            case dict() as inner:
+                todo += inner.values()
+            case list() as inner:
+                todo += inner
+    return names
 
 
 def _types(call: Operation) -> list[Any]:

@@ -131,10 +131,10 @@ def test_everything_is_found_below_the_prefix(
     assert caplog.records == []
 
 
-def test_only_a_mounted_document_names_a_server() -> None:
+def test_a_document_that_is_not_mounted_names_the_root_of_its_server() -> None:
     async def main() -> None:
         async with Jobpipe("memory://") as pipe, client_of(pipe.asgi(), base_url="http://localhost") as call:
-            assert "servers" not in (await call.get("/openapi.json")).json()
+            assert (await call.get("/openapi.json")).json()["servers"] == [{"url": "/"}]
 
     run(main())
 

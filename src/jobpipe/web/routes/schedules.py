@@ -49,13 +49,9 @@ class ScheduleBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     last_job: Id | None = None
 
     RULES: ClassVar[dict[str, Any]] = {
-        "oneOf": [
-            {
-                "required": ["every"],
-                "properties": {"every": {"type": "number"}, "cron": _NULL, "tz": _NULL},
-            },
-            {"required": ["cron"], "properties": {"cron": {"type": "string"}, "every": _NULL}},
-        ],
+        "if": {"required": ["every"], "properties": {"every": {"type": "number"}}},
+        "then": {"properties": {"cron": _NULL, "tz": _NULL}},
+        "else": {"required": ["cron"], "properties": {"cron": {"type": "string"}}},
     }
     """What its schema says beyond the fields."""
 

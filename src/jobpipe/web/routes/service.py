@@ -158,5 +158,4 @@ class ServiceRoutes:
         return Response(await self._metrics.render(), media_type=MEDIA_TYPE)
 
     async def document(self, request: Request) -> Response:
-        root = root_of(request.scope)
-        return json_response({**self.openapi, "servers": [{"url": root}]} if root else self.openapi)
+        return json_response({**self.openapi, "servers": [{"url": root_of(request.scope) or "/"}]})
