@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from ..model.counts import Counts
 from ..model.job import FINISHED, JobStatus, instant
@@ -85,26 +86,33 @@ class History:
 
     def add(self, counts: Counts, rates: Mapping[tuple[str, JobStatus], float]) -> None:
         """The tallies of now, and the jobs a second since the moment before, by queue and status."""
+        # Why the largest first: there may be thousands of queues, and this is done every second.
+        sums: dict[str, Any] = dict.fromkeys(JobStatus, 0)
+        sizes: Counter[str] = Counter()
+        for tally in counts.tallies:
+            count = 0 if tally.status in FINISHED else tally.count
+            sums[tally.status] += count
+            sizes[tally.queue] += count
+        for (_, status), rate in rates.items():
+            if status in FINISHED:
+                sums[status] += rate
+        moment = TimedMoment(
+            at=instant(self._wall()), **{name: round(each, 2) for name, each in sums.items()}
+        )
+        largest = {name for name, _ in sizes.most_common(MOST_QUEUES)}
         seen = [
             QueueMoment(
                 **asdict(each)
                 | {str(status): round(rates.get((each.name, status), 0.0), 2) for status in FINISHED}
             )
-            for each in queues_of(counts)
+            for each in queues_of(replace(counts, tallies=[t for t in counts.tallies if t.queue in largest]))
         ]
-        sums = {status: round(sum(getattr(each, status) for each in seen), 2) for status in JobStatus}
-        moment = TimedMoment(at=instant(self._wall()), **sums)
         with self._lock:
             self._moments.append(moment)
-            self._keep(seen)
-
-    def _keep(self, seen: list[QueueMoment]) -> None:
-        if len(seen) > MOST_QUEUES:
-            seen = sorted(seen, key=lambda each: -(each.scheduled + each.queued + each.running))[:MOST_QUEUES]
-        kept = {each.name: self._queues.get(each.name, deque(maxlen=QUEUE_LENGTH)) for each in seen}
-        for each in seen:
-            kept[each.name].append(each)
-        self._queues = dict(sorted(kept.items()))
+            kept = {each.name: self._queues.get(each.name, deque(maxlen=QUEUE_LENGTH)) for each in seen}
+            for each in seen:
+                kept[each.name].append(each)
+            self._queues = kept
 
     def past(self) -> Past:
         """All that it remembers."""
