@@ -7,7 +7,6 @@ when it is first needed. Methods are for asyncio; those that end in `_sync` are 
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -22,21 +21,24 @@ from .gateway.jobs import Jobs
 from .gateway.lazy_store import Gateway, LazyStore
 from .gateway.limits import LimitInfo, look_at_limits
 from .gateway.signals import Signals
+from .gateway.sync import is_sync, sync
 from .gateway.throughput import Throughput
 from .gateway.timetable import ScheduleRequest, Timetable
 from .gateway.views import JobPage, QueueInfo, Stats, filter_of, queues_of, stats_of
 from .jobtypes import builtin
-from .jobtypes.jobtype import JobType, TypeOptions, takes_payload, terms_of
+from .jobtypes.jobtype import JobType
 from .jobtypes.prepare import prepare, prepare_many
+from .jobtypes.signature import Signature
+from .jobtypes.terms import TypeOptions, terms_of
 from .model.admission import Bounds
 from .model.counts import WorkerInfo
 from .model.ids import check_name
 from .model.job import Job, JobStatus
 from .model.newjob import Answer, NewJob, Receipt
-from .model.request import JobOptions, JobRequest, convert, read, read_many
+from .model.request import JobOptions, JobRequest, convert, read_many, request_of
 from .model.schedule import Missed
 from .model.ticks import seconds_of
-from .settings import Settings
+from .settings import Settings, own_queue_size
 from .stores.base import Store
 
 if TYPE_CHECKING:
@@ -142,7 +144,7 @@ class Jobpipe:
         def register(handler: Callable[[], R]) -> JobType[[], R]:
             chosen = check_name("name", name or getattr(handler, "__name__", None))
             request = convert({"type": chosen, **timing}, ScheduleRequest)
-            if takes_payload(handler):
+            if Signature(handler, chosen).takes_arguments:
                 raise BadInputError("handler", f"of a schedule must take no arguments, got {handler!r}")
             self.schedules.check(chosen, request)
             job_type: JobType[[], R] = self.job(chosen, **options)(handler)
@@ -173,17 +175,8 @@ class Jobpipe:
 
     @cached_property
     def capacity(self) -> int:
-        """How many jobs may be ready in a queue before this program cannot enqueue another; 0: no limit.
-
-        The `queue_size` given here, or as a flag. Why not that of the environment: it is for callers over HTTP.
-        """
-        flags, defaults = (
-            {name: value for name, value in given.items() if name == "queue_size"}
-            for given in (self._flags, self._defaults)
-        )
-        return Settings.load(
-            flags, defaults={"queue_size": 0} | defaults, environ={}, env_file=os.devnull
-        ).queue_size
+        """How many jobs may be ready in a queue before this program cannot enqueue another; 0: no limit."""
+        return own_queue_size(self._flags, self._defaults)
 
     @property
     def gateway(self) -> Gateway:
@@ -262,28 +255,23 @@ class Jobpipe:
     # Enqueue
 
     async def enqueue(
-        self, type: str, payload: Any = None, *, connection: Any = None, **options: Unpack[JobOptions]
+        self,
+        type: str | JobRequest,
+        payload: Any = None,
+        *,
+        connection: Any = None,
+        **options: Unpack[JobOptions],
     ) -> Receipt:
-        """Enqueue a job. Options: `id`, `queue`, `max_retries`, `priority`, `delay` or `run_at`, `deadline`.
+        """Enqueue a job: its type and payload, or `JobType.request(…)`. Options: `id`, `queue`, `max_retries`, `priority`, `delay` or `run_at`, `deadline`.
 
         Enqueuing the same id with the same content again returns the same job; with other content it is a
         JobConflictError. With a `connection` (sqlite3, psycopg) the job exists once the caller's transaction commits.
         """
-        return (await self._insert([self.prepare(_request(type, payload, options))], connection))[0]
-
-    def enqueue_sync(
-        self, type: str, payload: Any = None, *, connection: Any = None, **options: Unpack[JobOptions]
-    ) -> Receipt:
-        """`enqueue` from any thread, with or without an event loop."""
-        return self._insert_sync([self.prepare(_request(type, payload, options))], connection)[0]
+        return (await self._insert([self.prepare(request_of(type, payload, options))], connection))[0]
 
     async def enqueue_many(self, requests: Iterable[JobRequest], *, connection: Any = None) -> list[Receipt]:
         """Enqueue many jobs: all of them, or none; with a `connection`, in the caller's own transaction."""
         return await self._insert(self.prepare_many(read_many(requests)), connection)
-
-    def enqueue_many_sync(self, requests: Iterable[JobRequest], *, connection: Any = None) -> list[Receipt]:
-        """`enqueue_many` from any thread, with or without an event loop."""
-        return self._insert_sync(self.prepare_many(read_many(requests)), connection)
 
     def prepare(self, request: JobRequest) -> NewJob:
         """The request with its defaults filled in and its payload checked; BadInputError naming the field."""
@@ -302,21 +290,10 @@ class Jobpipe:
             return []
         if connection is None:
             return unwrap(await self.insert(batch))
-        answer = self._insert_in(connection, batch)
-        return unwrap(await answer if isinstance(answer, Awaitable) else answer)
-
-    def _insert_sync(self, batch: list[NewJob], connection: Any) -> list[Receipt]:
-        if not batch:
-            return []
-        if connection is None:
-            return unwrap(self.async_store.insert_now([batch])[0])
-        answer = self._insert_in(connection, batch)
-        if isinstance(answer, Awaitable):
+        answer = self.store.insert_in(connection, batch, capacity=self.capacity)
+        if isinstance(answer, Awaitable) and is_sync():
             raise BadInputError("connection", "is asynchronous: use `await enqueue(…)` with it")
-        return unwrap(answer)
-
-    def _insert_in(self, connection: Any, batch: list[NewJob]) -> Answer | Awaitable[Answer]:
-        return self.store.insert_in(connection, batch, capacity=self.capacity)
+        return unwrap(await answer if isinstance(answer, Awaitable) else answer)
 
     # Inspect
 
@@ -392,7 +369,22 @@ class Jobpipe:
         """Undo a pause."""
         return await self._jobs.resume(queue)
 
+    # The same from any thread
 
-def _request(type: str, payload: Any, options: JobOptions) -> JobRequest:
-    given = {name: value for name, value in options.items() if value is not None}
-    return read({"type": type, "payload": payload, **given})
+    enqueue_sync = sync(enqueue)
+    enqueue_many_sync = sync(enqueue_many)
+    insert_sync = sync(insert)
+    get_sync = sync(get)
+    page_sync = sync(page)
+    wait_sync = sync(wait)
+    explain_sync = sync(explain)
+    stats_sync = sync(stats)
+    queues_sync = sync(queues)
+    limits_sync = sync(limits)
+    workers_sync = sync(workers)
+    cancel_sync = sync(cancel)
+    retry_sync = sync(retry)
+    cancel_many_sync = sync(cancel_many)
+    retry_many_sync = sync(retry_many)
+    pause_sync = sync(pause)
+    resume_sync = sync(resume)

@@ -220,6 +220,16 @@ class Settings:
         return cls(**{name: each.value for name, each in given.items()})
 
 
+def own_queue_size(flags: Mapping[str, Any], defaults: Mapping[str, Any]) -> int:
+    """The `queue_size` that a program was given. Why not that of the environment: it is for callers over HTTP."""
+    flags, defaults = (
+        {name: value for name, value in given.items() if name == "queue_size"} for given in (flags, defaults)
+    )
+    return Settings.load(
+        flags, defaults={"queue_size": 0} | defaults, environ={}, env_file=os.devnull
+    ).queue_size
+
+
 def flag_of(name: str) -> str:
     """The flag of a setting on the command line."""
     return "--" + name.replace("_", "-")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import time
 from collections.abc import Callable, Mapping
 
 from ..errors import BadInputError, JobNotFoundError, WrongStatusError
@@ -12,6 +12,7 @@ from ..model.job import FINISHED, Job, JobStatus, Move, sources
 from .explain import Explanation, explain
 from .lazy_store import Gateway
 from .signals import Signals
+from .sync import Bell
 from .views import JobPage, QueueInfo, queues_of, read_cursor
 
 MOST_AT_ONCE = 500
@@ -48,28 +49,22 @@ class Jobs:
         """The job as soon as it is finished, or as it is after the timeout."""
         if isinstance(timeout, bool) or not isinstance(timeout, int | float):
             raise BadInputError("timeout", f"must be a number of seconds, got {timeout!r}")
-        loop = asyncio.get_running_loop()
-        until = loop.time() + timeout
-        changed = asyncio.Event()
+        until = time.monotonic() + timeout
+        bell = Bell()
 
         def on_events(events: list[JobEvent]) -> None:
             if any(event.id == id and event.status in FINISHED for event in events):
-                loop.call_soon_threadsafe(changed.set)
+                bell.ring()
 
         _, async_store, feed = self._gateway()
         unsubscribe = await async_store.call(feed.subscribe, on_events)
         try:
             while True:
                 job = await self.get(id)
-                remaining = until - loop.time()
+                remaining = until - time.monotonic()
                 if job.is_finished or remaining <= 0:
                     return job
-                try:
-                    async with asyncio.timeout(min(remaining, _LOOK_AGAIN)):
-                        await changed.wait()
-                except TimeoutError:
-                    pass
-                changed.clear()
+                await bell.wait(min(remaining, _LOOK_AGAIN))
         finally:
             unsubscribe()
 

@@ -5,7 +5,6 @@ Every process that serves or works calls `tick`; the store lets one of them put 
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable
 from datetime import datetime
@@ -26,6 +25,7 @@ from ..stores.base import ScheduleStore
 from .async_store import unwrap
 from .lazy_store import Gateway
 from .signals import Signals
+from .sync import in_thread, sync
 
 logger = logging.getLogger("jobpipe")
 
@@ -107,7 +107,7 @@ class Timetable:
         checked: ScheduleRequest = convert(_given(request), ScheduleRequest)
         check_name("name", name)
         # Why in a thread: that an expression never fires may take seconds to find.
-        await asyncio.to_thread(_timing, checked)
+        await in_thread(_timing, checked)
         return info_of(await self._call(self._put, name, checked))
 
     async def all(self) -> list[ScheduleInfo]:
@@ -140,6 +140,14 @@ class Timetable:
         entry = await self._call(_entry, name)
         request = JobRequest(type=entry.type, payload=json.decode(entry.payload), queue=entry.queue)
         return unwrap(await self._gateway().async_store.insert([self._prepare(request)], bounds))[0]
+
+    put_sync = sync(put)
+    all_sync = sync(all)  # noqa: A003
+    get_sync = sync(get)
+    drop_sync = sync(drop)
+    pause_sync = sync(pause)
+    resume_sync = sync(resume)
+    run_sync = sync(run)
 
     def tick(self, store: ScheduleStore) -> float | None:
         """Put in the jobs of all ticks that are due; in how many seconds the next one is."""

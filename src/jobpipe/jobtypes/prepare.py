@@ -13,7 +13,8 @@ from ..model.ids import check_id, check_name, new_id
 from ..model.job import DEFAULT_QUEUE, DEFAULT_RETRIES, FORMER_RETRIES
 from ..model.newjob import NewJob
 from ..model.request import JobRequest, check
-from .jobtype import Defaults, JobType
+from .jobtype import JobType
+from .terms import Defaults
 
 _DEFAULTS = Defaults(queue=DEFAULT_QUEUE, max_retries=DEFAULT_RETRIES, priority=0, deadline=None)
 """Of a type that this process does not know."""

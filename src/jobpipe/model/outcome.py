@@ -104,7 +104,7 @@ def error_of(error: BaseException) -> JobError:
 
 
 _OURS = (
-    *("rate_envelope_queue.", "jobpipe.worker.", "jobpipe.jobtypes.jobtype"),
+    *("rate_envelope_queue.", "jobpipe.worker.", "jobpipe.jobtypes.signature"),
     *("concurrent.futures.", "asyncio."),
 )
 

@@ -71,6 +71,20 @@ class JobOptions(TypedDict, total=False):
     deadline: float | None
 
 
+def request_of(type: str | JobRequest, payload: Any, options: JobOptions) -> JobRequest:
+    """The request in the arguments of a call: a type and a payload, or a request that the options add to."""
+    given = {name: value for name, value in options.items() if value is not None}
+    if not isinstance(type, JobRequest):
+        return read({"type": type, "payload": payload, **given})
+    if payload is not None:
+        raise BadInputError("payload", "is part of the request: give it there only")
+    return read(_given(type) | given)
+
+
+def _given(request: JobRequest) -> dict[str, Any]:
+    return {name: value for name, value in asdict(request).items() if value is not UNSET}
+
+
 def read(fields: Any, where: str = "") -> JobRequest:
     """The request in a JSON object (or the keywords of a call); BadInputError naming the field."""
     return check(convert(fields, JobRequest, where), where)
@@ -88,8 +102,7 @@ def read_many(requests: Iterable[JobRequest], where: str = "jobs") -> Iterator[J
         ):
             yield request  # names and payload are looked at by whoever prepares the job
             continue
-        given = {name: value for name, value in asdict(request).items() if value is not UNSET}
-        yield read(given, f"{where}[{index}].")
+        yield read(_given(request), f"{where}[{index}].")
 
 
 def check(request: JobRequest, where: str = "") -> JobRequest:
