@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .gateway.views import JobPage, QueueInfo, Stats
     from .jobtypes.current import CurrentJob, current_job
     from .jobtypes.jobtype import JobType
-    from .model.job import Attempt, Job, JobError, JobStatus, Progress
+    from .model.job import Attempt, Job, JobError, JobStatus, OnDuplicate, Progress
     from .model.request import JobRequest
     from .settings import Settings
     from .stores import open_store
@@ -57,6 +57,7 @@ __all__ = [
     "LeaseLostError",
     "LimitInfo",
     "Missed",
+    "OnDuplicate",
     "PayloadTooLargeError",
     "Progress",
     "QueueFullError",
@@ -121,6 +122,7 @@ _MODULES = {
         "Job",
         "JobError",
         "JobStatus",
+        "OnDuplicate",
         "Progress",
     ),
     "gateway.limits": (

@@ -262,7 +262,10 @@ class Jobpipe:
         connection: Any = None,
         **options: Unpack[JobOptions],
     ) -> Receipt:
-        """Enqueue a job: its type and payload, or `JobType.request(…)`. Options: `id`, `queue`, `max_retries`, `priority`, `delay` or `run_at`, `deadline`.
+        """Enqueue a job: a type and a payload, or what `JobType.request` returns.
+
+        Options: `id`, `queue`, `max_retries`, `priority`, `delay` or `run_at`, `deadline`, `expires_in` or `expires_at`,
+        `unique` with `on_duplicate` and `max_wait`, `tags`.
 
         Enqueuing the same id with the same content again returns the same job; with other content it is a
         JobConflictError. With a `connection` (sqlite3, psycopg) the job exists once the caller's transaction commits.

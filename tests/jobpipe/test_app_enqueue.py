@@ -17,6 +17,7 @@ from jobpipe import (
     Jobpipe,
     JobRequest,
     JobStatus,
+    OnDuplicate,
     PayloadTooLargeError,
     QueueFullError,
 )
@@ -64,8 +65,17 @@ def test_everything_the_caller_says_is_kept(on: On) -> None:
             max_retries=0,
             priority=-1000,
             deadline=2.5,
+            expires_in=timedelta(minutes=1),
+            unique="report",
+            on_duplicate="replace",
+            max_wait=timedelta(seconds=30),
+            tags=("b", "a", "b"),
         )
         job = await pipe.get("order-17")
+        assert (job.unique, job.on_duplicate, job.max_wait) == ("report", OnDuplicate.REPLACE, 30)
+        assert job.tags == ("b", "a")
+        assert job.expires_at is not None
+        assert (job.expires_at - job.created_at).total_seconds() == pytest.approx(60, abs=0.01)
         assert (job.payload, job.queue, job.max_retries) == ({"a": [1, None]}, "mails", 0)
         assert (job.priority, job.deadline) == (-1000, 2.5)
 
@@ -107,6 +117,11 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
     ("priority", {"priority": 1001}),
     ("delay", {"delay": -1}),
     ("deadline", {"deadline": 0}),
+    ("expires_in", {"expires_in": timedelta(seconds=-1)}),
+    ("unique", {"unique": "a\n"}),
+    ("on_duplicate", {"on_duplicate": "replace"}),
+    ("max_wait", {"max_wait": 5}),
+    ("tags[0]", {"tags": ["\x00"]}),
     ("payload", {"payload": "\x00"}),
     ("payload", {"payload": {"\ud800": 1}}),
     ("payload", {"payload": object()}),
@@ -174,6 +189,8 @@ def test_the_same_id_and_content_is_the_same_job(on: On) -> None:
         first = await pipe.enqueue("echo", {"a": 1, "b": 2}, id="x", delay=60)
         again = await pipe.enqueue("echo", {"b": 2, "a": 1}, id="x", delay=60, max_retries=10, priority=0)
         assert (first.is_new, again.is_new) == (True, False)
+        plain = await pipe.enqueue("echo", {"b": 2, "a": 1}, id="x", delay=60, tags=[])
+        assert not plain.is_new, "no tags are none, as before there were any"
         assert (again.id, again.status) == ("x", JobStatus.SCHEDULED)
         assert len((await pipe.page()).jobs) == 1
 
@@ -216,6 +233,9 @@ OTHER: list[dict[str, Any]] = [
     {"delay": 60},
     {"run_at": datetime(2100, 1, 1, tzinfo=UTC)},
     {"deadline": 5},
+    {"expires_in": 5},
+    {"unique": "a"},
+    {"tags": ["a"]},
 ]
 
 
@@ -231,6 +251,17 @@ def test_the_same_id_with_other_content_is_a_conflict(on: On, change: dict[str, 
         with pytest.raises(JobConflictError):
             pipe.enqueue_sync(**arguments)
         assert await pipe.get("x") == before
+
+    on(scenario)
+
+
+def test_tags_are_a_set_and_a_default_may_be_said(on: On) -> None:
+    async def scenario(pipe: Jobpipe) -> None:
+        await pipe.enqueue("echo", id="x", tags=["a", "b"], unique="n")
+        again = await pipe.enqueue("echo", id="x", tags=["b", "a", "b"], unique="n", on_duplicate="keep")
+        assert not again.is_new
+        with pytest.raises(JobConflictError):
+            await pipe.enqueue("echo", id="x", tags=["a", "b"], unique="n", on_duplicate="replace")
 
     on(scenario)
 
@@ -284,6 +315,14 @@ def test_one_wrong_job_spoils_the_whole_batch(on: On) -> None:
 UNCHECKED: list[dict[str, Any]] = [
     *({"max_retries": 5_000}, {"priority": "high"}, {"queue": 5}, {"deadline": -1}, {"delay": "soon"}),
     *({"type": None}, {"run_at": datetime(2100, 1, 1)}, {"run_at": 17}),
+    *(
+        {"expires_at": 17},
+        {"expires_in": -1},
+        {"unique": 5},
+        {"on_duplicate": "keep"},
+        {"max_wait": 1},
+        {"tags": 5},
+    ),
 ]
 
 

@@ -39,7 +39,7 @@ def test_a_job_is_there_if_and_when_the_callers_transaction_commits(
                     own.execute("INSERT INTO orders VALUES (?)", (number,))
                     id = f"order-{number}"
                     if is_async:
-                        await pipe.enqueue("echo", id=id, connection=own)
+                        await pipe.enqueue("echo", id=id, connection=own, tags=["a"], unique="n")
                     else:
                         pipe.enqueue_sync("echo", id=id, connection=own)
                     with pytest.raises(JobNotFoundError):
@@ -51,7 +51,8 @@ def test_a_job_is_there_if_and_when_the_callers_transaction_commits(
                     await pipe.get("order-1")
                 await order(2)
                 own.commit()
-                assert (await pipe.get("order-2")).status is JobStatus.QUEUED
+                job = await pipe.get("order-2")
+                assert (job.status, job.unique) == (JobStatus.QUEUED, "n" if is_async else None)
                 assert own.execute("SELECT number FROM orders").fetchall() == [(2,)]
                 assert (await pipe.stats()).queued == 1
 

@@ -94,6 +94,35 @@ def enqueue(
             metavar="SECONDS", help="time limit of one run, in seconds", parser=seconds, show_default=False
         ),
     ] = None,
+    expires_in: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="seconds after which it is not begun any more, but ends as expired",
+            parser=seconds,
+            show_default=False,
+        ),
+    ] = None,
+    unique: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="a name for the work: of its jobs one waits and one runs at most",
+            show_default=False,
+        ),
+    ] = None,
+    on_duplicate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="keep|replace|restart",
+            help="while another job of the --unique name waits",
+            show_default="keep",
+        ),
+    ] = None,
+    tag: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TAG", help="a tag, 1-50 characters; up to 10 of them", show_default=False),
+    ] = None,
     wait: Annotated[
         bool, typer.Option("--wait", help="wait until all jobs are finished; exit code 1 unless all are done")
     ] = False,
@@ -117,6 +146,10 @@ def enqueue(
         "delay": delay,
         "run_at": run_at,
         "deadline": deadline,
+        "expires_in": expires_in,
+        "unique": unique,
+        "on_duplicate": on_duplicate,
+        "tags": tag or None,
     }
     if timeout is not None and not wait:
         raise BadInputError("--timeout", "requires --wait")

@@ -22,7 +22,12 @@ from ..model.request import LARGEST_BATCH, JobRequest, read
 LONGEST_LINE = 16 * 1024 * 1024
 _MOST_BYTES = 8 * 1024 * 1024
 """Of the lines of a chunk: half of what a service takes at once, as what is sent may be longer than what was read."""
-_EXCLUDE_EACH_OTHER = {"delay": "run_at", "run_at": "delay"}
+_EXCLUDE_EACH_OTHER = {
+    "delay": "run_at",
+    "run_at": "delay",
+    "expires_in": "expires_at",
+    "expires_at": "expires_in",
+}
 
 
 class BadLineError(JobpipeError):

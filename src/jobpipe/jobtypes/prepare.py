@@ -10,7 +10,7 @@ from msgspec import UNSET
 from ..errors import BadInputError, JobConflictError
 from ..model import json
 from ..model.ids import check_id, check_name, new_id
-from ..model.job import DEFAULT_QUEUE, DEFAULT_RETRIES, FORMER_RETRIES
+from ..model.job import DEFAULT_QUEUE, DEFAULT_RETRIES, FORMER_RETRIES, OnDuplicate
 from ..model.newjob import NewJob
 from ..model.request import JobRequest, check
 from .jobtype import JobType
@@ -33,12 +33,17 @@ def prepare(request: JobRequest, job_type: JobType[..., Any] | None, max_payload
     deadline = defaults.deadline if request.deadline is UNSET else request.deadline
     run_at = None if request.run_at is UNSET else request.run_at.timestamp()
     delay = 0.0 if request.delay is UNSET else float(request.delay)
+    more = _more_of(request)
     retries = [max_retries]
     # Why only with an id: one that was made just now can be no other job's.
     if request.id is not UNSET and request.max_retries is UNSET and max_retries == DEFAULT_RETRIES:
         retries += FORMER_RETRIES
     fingerprint, *former = json.fingerprints(
-        payload, *((type, queue, each, priority, delay, run_at, deadline) for each in retries)
+        payload,
+        *(
+            (type, queue, each, priority, delay, run_at, deadline, *([_sent(more)] if more else []))
+            for each in retries
+        ),
     )
     return NewJob(
         id=id,
@@ -53,7 +58,32 @@ def prepare(request: JobRequest, job_type: JobType[..., Any] | None, max_payload
         fingerprint=fingerprint,
         key=None if job_type is None else job_type.key(payload),
         former=tuple(former),
+        **more,
     )
+
+
+def _more_of(request: JobRequest) -> dict[str, Any]:
+    """The fields of the job that few have, where they are given."""
+    more: dict[str, Any] = {}
+    if request.expires_at is not UNSET:
+        more["expires_at"] = request.expires_at.timestamp()
+    if request.expires_in is not UNSET:
+        more["expires_in"] = float(request.expires_in)
+    if request.unique is not UNSET:
+        more["unique"] = check_id(request.unique, "unique")
+        given = request.on_duplicate
+        more["on_duplicate"] = OnDuplicate.KEEP if given is UNSET else given
+        if request.max_wait is not UNSET:
+            more["max_wait"] = float(request.max_wait)
+    if request.tags is not UNSET and request.tags:
+        more["tags"] = tuple(dict.fromkeys(request.tags))
+    return more
+
+
+def _sent(more: dict[str, Any]) -> dict[str, Any]:
+    """What counts in the fingerprint. Tags are a set; and only what is given is in it, so that what was stored before
+    there was such a field, sent again, is still the same job."""
+    return more | ({"tags": sorted(more["tags"])} if "tags" in more else {})
 
 
 def prepare_many(

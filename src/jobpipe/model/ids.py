@@ -27,9 +27,9 @@ def new_id() -> str:
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
-def check_id(value: object) -> str:
-    """The id of a job, or BadInputError."""
-    return _check("id", value, LONGEST_ID)
+def check_id(value: object, field: str = "id") -> str:
+    """The id of a job, or what is named like one; BadInputError naming the field."""
+    return _check(field, value, LONGEST_ID)
 
 
 def check_text(field: str, value: object) -> str:

@@ -33,6 +33,14 @@ class JobStatus(StrEnum):
     CANCELLED = "cancelled"
 
 
+class OnDuplicate(StrEnum):
+    """What a new job does while another of its unique name waits."""
+
+    KEEP = "keep"
+    REPLACE = "replace"
+    RESTART = "restart"
+
+
 class Move(StrEnum):
     """What can happen to a job."""
 
@@ -115,6 +123,11 @@ class Job(Struct, frozen=True, kw_only=True):
     priority: int = 0
     run_at: datetime
     deadline: float | None = None
+    expires_at: datetime | None = None
+    unique: str | None = None
+    on_duplicate: OnDuplicate | None = None
+    max_wait: float | None = None
+    tags: tuple[str, ...] = ()
     error: JobError | None = None
     progress: Progress | None = None
     created_at: datetime

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from ..errors import JobConflictError, QueueFullError, TooManyNamesError
-from .job import Attempt, JobError, JobStatus, Progress
+from .job import Attempt, JobError, JobStatus, OnDuplicate, Progress
 
 
 class NewJob(Struct, frozen=True, kw_only=True, gc=False):
@@ -29,6 +29,16 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     """For the limits of its type that hold for each key by itself; None where it is not known (yet)."""
     former: tuple[str, ...] = ()
     """The fingerprints that it had under former defaults: a stored job with one of these is the same job, too."""
+    expires_at: float | None = None
+    """Seconds since the epoch."""
+    expires_in: float | None = None
+    """Seconds from now, by the store's clock; not used where there is an expires_at."""
+    unique: str | None = None
+    """The name of the work, of which no other job waits."""
+    on_duplicate: OnDuplicate | None = None
+    """None without a unique name."""
+    max_wait: float | None = None
+    tags: tuple[str, ...] = ()
 
     def is_same(self, fingerprint: str) -> bool:
         """Is the stored job of its id, with that fingerprint, this very job?"""
@@ -37,6 +47,15 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     def due_at(self, now: float) -> float:
         """When it is to run, if it is inserted now; it is scheduled until then, and queued from then on."""
         return now + self.delay if self.run_at is None else self.run_at
+
+    def expires(self, now: float) -> float | None:
+        """When it expires, if it is inserted now."""
+        return now + self.expires_in if self.expires_in is not None else self.expires_at
+
+    @property
+    def is_plain(self) -> bool:
+        """Has it none of the fields that few jobs have? Then stores write nothing of these."""
+        return self.unique is None and self.expires_at is None and self.expires_in is None and not self.tags
 
 
 class Receipt(Struct, frozen=True, gc=False):

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from math import isfinite
-from typing import Annotated, Any, ClassVar, TypedDict
+from typing import Annotated, Any, ClassVar, Literal, TypedDict
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -16,7 +16,7 @@ from msgspec.structs import asdict
 
 from ..errors import BadInputError
 from .ids import LONGEST_ID, LONGEST_NAME
-from .job import DEFAULT_RETRIES, DEFAULT_TYPE, instant
+from .job import DEFAULT_RETRIES, DEFAULT_TYPE, OnDuplicate, instant
 from .validation import bad_input
 
 _ALLOWED = "^[A-Za-z0-9][A-Za-z0-9._:@-]*$"
@@ -25,6 +25,8 @@ LARGEST_BATCH = 1_000
 LONGEST_DELAY = 10 * 366 * 86_400.0
 LONGEST_DEADLINE = 86_400.0
 MOST_RETRIES = 100
+MOST_TAGS = 10
+LONGEST_TAG = 50
 
 Id = Annotated[str, Meta(min_length=1, max_length=LONGEST_ID, pattern=_ALLOWED)]
 Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME, pattern=_ALLOWED)]
@@ -40,6 +42,9 @@ Priority = Annotated[int, Meta(ge=-1000, le=1000)]
 Delay = Annotated[float, Meta(ge=0, le=LONGEST_DELAY)]
 Deadline = Annotated[float, Meta(gt=0, le=LONGEST_DEADLINE)]
 Instant = Annotated[datetime, Meta(tz=True)]
+MaxWait = Annotated[float, Meta(gt=0, le=LONGEST_DELAY)]
+Tag = Annotated[str, Meta(min_length=1, max_length=LONGEST_TAG)]
+Tags = Annotated[list[Tag], Meta(max_length=MOST_TAGS)]
 
 
 class JobRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -54,8 +59,20 @@ class JobRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     run_at: Instant | UnsetType = UNSET
     delay: Delay | UnsetType = UNSET
     deadline: Deadline | UnsetType = UNSET
+    expires_at: Instant | UnsetType = UNSET
+    expires_in: Delay | UnsetType = UNSET
+    unique: Id | UnsetType = UNSET
+    on_duplicate: OnDuplicate | UnsetType = UNSET
+    max_wait: MaxWait | UnsetType = UNSET
+    tags: Tags | UnsetType = UNSET
 
-    RULES: ClassVar[dict[str, Any]] = {"not": {"required": ["delay", "run_at"]}}
+    RULES: ClassVar[dict[str, Any]] = {
+        "allOf": [
+            {"not": {"required": ["delay", "run_at"]}},
+            {"not": {"required": ["expires_at", "expires_in"]}},
+        ],
+        "dependentRequired": {"on_duplicate": ["unique"], "max_wait": ["unique"]},
+    }
     """What its schema says beyond the fields."""
 
 
@@ -69,11 +86,28 @@ class JobOptions(TypedDict, total=False):
     run_at: datetime | None
     delay: float | None
     deadline: float | None
+    expires_at: datetime | None
+    expires_in: float | timedelta | None
+    unique: str | None
+    on_duplicate: OnDuplicate | Literal["keep", "replace", "restart"] | None
+    max_wait: float | timedelta | None
+    tags: Iterable[str] | None
+
+
+_DURATIONS = ("expires_in", "max_wait")
+
+
+def in_seconds(fields: dict[str, Any]) -> dict[str, Any]:
+    """The keywords of a call with their durations as seconds."""
+    for name in _DURATIONS:
+        if isinstance(value := fields.get(name), timedelta):
+            fields[name] = value.total_seconds()
+    return fields
 
 
 def request_of(type: str | JobRequest, payload: Any, options: JobOptions) -> JobRequest:
     """The request in the arguments of a call: a type and a payload, or a request that the options add to."""
-    given = {name: value for name, value in options.items() if value is not None}
+    given = in_seconds({name: value for name, value in options.items() if value is not None})
     if not isinstance(type, JobRequest):
         return read({"type": type, "payload": payload, **given})
     if payload is not None:
@@ -82,7 +116,7 @@ def request_of(type: str | JobRequest, payload: Any, options: JobOptions) -> Job
 
 
 def _given(request: JobRequest) -> dict[str, Any]:
-    return {name: value for name, value in asdict(request).items() if value is not UNSET}
+    return in_seconds({name: value for name, value in asdict(request).items() if value is not UNSET})
 
 
 def read(fields: Any, where: str = "") -> JobRequest:
@@ -99,6 +133,12 @@ def read_many(requests: Iterable[JobRequest], where: str = "jobs") -> Iterator[J
             and request.run_at is UNSET
             and request.delay is UNSET
             and request.deadline is UNSET
+            and request.expires_at is UNSET
+            and request.expires_in is UNSET
+            and request.unique is UNSET
+            and request.on_duplicate is UNSET
+            and request.max_wait is UNSET
+            and request.tags is UNSET
         ):
             yield request  # names and payload are looked at by whoever prepares the job
             continue
@@ -107,20 +147,58 @@ def read_many(requests: Iterable[JobRequest], where: str = "jobs") -> Iterator[J
 
 def check(request: JobRequest, where: str = "") -> JobRequest:
     """The rules that no type can say."""
+    _check_new(request, where)
     if request.run_at is UNSET and request.delay is UNSET and request.deadline is UNSET:
         return request
     for field in ("delay", "deadline"):
-        value = getattr(request, field)
-        if value is not UNSET and not isfinite(value):
-            raise BadInputError(where + field, f"must be a finite number of seconds, got {value!r}")
-    if request.run_at is not UNSET:
-        try:
-            instant(request.run_at.timestamp())  # Why: the last microsecond of 9999 is rounded out of it
-        except (OverflowError, ValueError):
-            raise BadInputError(f"{where}run_at", "must be in the years 1 to 9999, also in UTC") from None
+        _check_finite(getattr(request, field), where + field)
+    _check_instant(request.run_at, f"{where}run_at")
     if request.delay is not UNSET and request.run_at is not UNSET:
         raise BadInputError(f"{where}delay", "and run_at exclude each other: give one of them")
     return request
+
+
+def _check_new(request: JobRequest, where: str) -> None:
+    """Expiry, unique name and tags."""
+    if request.expires_at is not UNSET:
+        _check_instant(request.expires_at, f"{where}expires_at")
+        if request.expires_in is not UNSET:
+            raise BadInputError(f"{where}expires_in", "and expires_at exclude each other: give one of them")
+    _check_finite(request.expires_in, f"{where}expires_in")
+    _check_finite(request.max_wait, f"{where}max_wait")
+    if request.unique is UNSET:
+        for field in ("on_duplicate", "max_wait"):
+            if getattr(request, field) is not UNSET:
+                raise BadInputError(where + field, "requires unique, the name of the work")
+    if request.tags is not UNSET:
+        for index, tag in enumerate(request.tags):
+            check_tag(f"{where}tags[{index}]", tag)
+
+
+def check_tag(field: str, value: object) -> str:
+    """A tag that every store can keep; BadInputError naming the field."""
+    if not isinstance(value, str) or not 1 <= len(value) <= LONGEST_TAG:
+        shown = f"{value[:LONGEST_TAG]!a}…" if isinstance(value, str) and value else repr(value)
+        raise BadInputError(field, f"must be a string of 1 to {LONGEST_TAG} characters, got {shown}")
+    if "\0" in value:
+        raise BadInputError(field, "contains the character NUL, which not every store can keep")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise BadInputError(field, "contains a lone surrogate, which is not a character") from None
+    return value if type(value) is str else str.__str__(value)
+
+
+def _check_finite(seconds: float | UnsetType, field: str) -> None:
+    if seconds is not UNSET and not isfinite(seconds):
+        raise BadInputError(field, f"must be a finite number of seconds, got {seconds!r}")
+
+
+def _check_instant(at: datetime | UnsetType, field: str) -> None:
+    try:
+        _ = at is UNSET or instant(at.timestamp())  # Why: the last microsecond of 9999 is rounded out of it
+    except (OverflowError, ValueError):
+        raise BadInputError(field, "must be in the years 1 to 9999, also in UTC") from None
 
 
 def convert(value: Any, type: Any, where: str = "") -> Any:

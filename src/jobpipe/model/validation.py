@@ -19,7 +19,7 @@ _PATH = re.compile(r"^(?P<problem>.*?)(?: - at (?P<key>`key` in )?`\$(?P<path>[^
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(.*)`", re.DOTALL)
-_SECONDS = frozenset({"delay", "deadline", "every", "timeout"})
+_SECONDS = frozenset({"delay", "deadline", "every", "expires_in", "max_wait", "timeout"})
 """Fields of the service that are durations."""
 _MOST_SHOWN = 60
 _MOST_READ = 1_000

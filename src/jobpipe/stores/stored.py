@@ -12,7 +12,7 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from ..model.counts import Counts, Tally
-from ..model.job import Job, JobError, JobStatus, instant
+from ..model.job import Job, JobError, JobStatus, OnDuplicate, instant
 
 Reader = Callable[[Any], Any]
 """Makes of a stored value that of the job; raises what it likes if that cannot be."""
@@ -62,6 +62,15 @@ def text(value: Any) -> str:
     return value
 
 
+def texts(value: Any) -> tuple[str, ...]:
+    """A list of texts, or nothing."""
+    if value is None:
+        return ()
+    if not isinstance(value, list):
+        raise TypeError
+    return tuple(map(text, value))
+
+
 def whole(value: Any) -> int:
     if type(value) is not int:
         raise TypeError
@@ -99,8 +108,11 @@ READERS: Mapping[str, Reader] = {
     "status": JobStatus,
     **dict.fromkeys(("attempts", "max_retries", "priority"), whole),
     **dict.fromkeys(("run_at", "created_at"), _instant),
-    **dict.fromkeys(("started_at", "finished_at"), optional(_instant)),
-    "deadline": optional(duration),
+    **dict.fromkeys(("started_at", "finished_at", "expires_at"), optional(_instant)),
+    **dict.fromkeys(("deadline", "max_wait"), optional(duration)),
+    "unique": optional(text),
+    "on_duplicate": optional(OnDuplicate),
+    "tags": texts,
 }
 """Those that are the same in all stores."""
 _STAND_INS: dict[str, Any] = {

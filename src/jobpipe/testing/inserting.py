@@ -8,10 +8,22 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ..errors import BadInputError, JobConflictError, QueueFullError, TooManyNamesError, TooManyScheduledError
-from ..model.counts import Counts
-from ..model.job import JobStatus, Move
+from ..model.counts import Counts, Filter
+from ..model.job import JobStatus, Move, OnDuplicate, instant
 from ..model.newjob import Receipt
-from .tools import bring_to, finish, look, new_job, page_ids, put, seconds_between, take_one, tally, totals
+from .tools import (
+    bring_to,
+    finish,
+    look,
+    new_job,
+    page_ids,
+    put,
+    seconds_between,
+    take,
+    take_one,
+    tally,
+    totals,
+)
 
 if TYPE_CHECKING:
     from ..stores.base import Store
@@ -41,6 +53,9 @@ HOSTILE: list[Any] = [
     ["\\u0000", "\\", "\\\\u0000"],
     "x" * 250_000,
 ]
+
+
+TAGS = ("a b", "'; DROP", '"\\,{}', "%s {} $1", "*", "\u00e9\U0001f680", "null", "x" * 50)
 
 
 class Inserting:
@@ -73,6 +88,26 @@ class Inserting:
         assert store.ahead("b") == 1
         assert store.retry(["a"]) == [JobStatus.QUEUED]
         assert store.cancel(["a"]) == [JobStatus.QUEUED]
+
+    def test_expiry_unique_name_and_tags_are_kept(self, store: Store) -> None:
+        more: dict[str, Any] = {"unique": "report:7", "on_duplicate": OnDuplicate.REPLACE, "max_wait": 2.5}
+        tags = ("b", "a", *TAGS)
+        put(store, new_job("plain"), new_job("a", expires_in=100.0, tags=tags, **more))
+        put(store, new_job("b", expires_at=4e9), new_job("c", tags=("one",)))
+        job = look(store, "a")
+        assert seconds_between(job.created_at, job.expires_at) == pytest.approx(100, abs=0.01)
+        assert (job.unique, job.on_duplicate, job.max_wait) == ("report:7", OnDuplicate.REPLACE, 2.5)
+        assert job.tags == tags
+        assert look(store, "b").expires_at == instant(4e9)
+        assert [(job.unique, job.tags, job.expires_at) for job in store.page(Filter(), 10).jobs] == [
+            (None, ("one",), None),
+            (None, (), instant(4e9)),
+            ("report:7", tags, job.expires_at),
+            (None, (), None),
+        ]
+        plain = look(store, "plain")
+        assert (plain.on_duplicate, plain.max_wait, plain.tags) == (None, None, ())
+        assert [claim.id for claim in take(store, 10)] == ["plain", "a", "b", "c"]
 
     def test_run_at_wins_over_delay(self, store: Store) -> None:
         put(store, new_job("now"))

@@ -42,13 +42,14 @@ def new_job(
     deadline: float | None = None,
     key: str | None = None,
     former_retries: Sequence[int] = (),
+    **more: Any,
 ) -> NewJob:
-    """A job as the enqueue API would make it; max_retries had these defaults before."""
+    """A job as the enqueue API would make it; max_retries had these defaults before. More: expiry, unique name, tags."""
     raw = encode(payload)
     fingerprint, *former = fingerprints(
         raw,
         *(
-            (type, queue, retries, priority, delay, run_at, deadline)
+            (type, queue, retries, priority, delay, run_at, deadline, *([more] if more else []))
             for retries in (max_retries, *former_retries)
         ),
     )
@@ -65,6 +66,7 @@ def new_job(
         fingerprint=fingerprint,
         key=key,
         former=tuple(former),
+        **more,
     )
 
 

@@ -149,6 +149,13 @@ def test_serve_has_a_flag_for_every_setting_and_worker_for_all_but_the_web() -> 
             ["enqueue", "echo", "1", "--delay", "1", "--run-at", "2030-01-01T00:00:00Z"],
             "error: --delay and --run-at ",
         ),
+        (["enqueue", "echo", "1", "--on-duplicate", "replace"], "error: --on-duplicate requires --unique"),
+        (
+            ["enqueue", "echo", "1", "--unique", "a", "--on-duplicate", "drop"],
+            "error: --on-duplicate must be",
+        ),
+        (["enqueue", "echo", "1", "--expires-in", "-1"], "error: --expires-in must be"),
+        (["enqueue", "echo", "1", "--tag", "a", "--tag", ""], "error: --tag"),
         (["enqueue", "a b", "1"], "error: TYPE "),
         (["enqueue", "echo", "hello"], """such as '"hello"'"""),
         (["enqueue", "echo", '{"a":1,"a":2}'], "the key 'a' appears twice"),
@@ -184,6 +191,15 @@ def test_a_job_is_put_in_and_seen() -> None:
     assert '{"a": [1, 2]}' in call("job", "t1")
     assert call_json("job", "t1", "--explain")["reason"] == "no_worker"
     assert "No worker knows" in call("job", "t1", "--explain")
+
+
+def test_a_job_is_put_in_with_a_unique_name_an_expiry_and_tags() -> None:
+    more = ["--unique", "n", "--on-duplicate", "replace", "--expires-in", "60", "--tag", "b", "--tag", "a c"]
+    assert call("enqueue", "echo", "1", "--id", "t1", *more) == "t1 queued\n"
+    job = call_json("job", "t1")
+    assert (job["unique"], job["on_duplicate"], job["tags"]) == ("n", "replace", ["b", "a c"])
+    shown = call("job", "t1")
+    assert all(words in shown for words in ("unique", "b, a c", "expires"))
 
 
 def test_reading_makes_no_store_where_there_is_none(folder: Path) -> None:

@@ -35,6 +35,11 @@ def test_every_field_of_the_contract_is_taken() -> None:
         "priority": -1000,
         "deadline": 0.5,
         "delay": 30,
+        "expires_in": 0.5,
+        "unique": "report:7",
+        "on_duplicate": "replace",
+        "max_wait": 60,
+        "tags": ["a b", "\u00e9"],
     }
     request = read(fields)
     assert {name: getattr(request, name) for name in fields} == fields
@@ -65,6 +70,12 @@ WRONG: list[tuple[str, Any]] = [
         for value in ("2030-01-02T12:00:00", "tomorrow", "", 17, None, "2030-13-01T00:00:00Z")
     ],
     ("run_at", datetime(2030, 1, 2)),
+    *[("expires_at", value) for value in ("2030-01-02T12:00:00", 17, None, "9999-12-31T23:59:59.999999Z")],
+    *[("expires_in", value) for value in (-1, LONGEST_DELAY + 1, "1", None, True, float("nan"))],
+    *[("unique", value) for value in ("", "a b", "-a", 1, None, "a" * 201)],
+    *[("on_duplicate", value) for value in ("drop", "", 1, None, "keep", "replace")],
+    *[("max_wait", value) for value in (0, -1, LONGEST_DELAY + 1, "1", None, float("nan"), 5)],
+    *[("tags", value) for value in ("a", None, {"a": 1}, ["a"] * 11)],
     ("run_at", "9999-12-31T23:59:59.999999Z"),
     ("run_at", "0001-01-01T00:00:00+14:00"),
 ]
@@ -77,6 +88,19 @@ def test_a_wrong_value_is_refused_by_field(field: str, value: Any) -> None:
     assert caught.value.field == field
     assert str(caught.value).startswith(f"{field} ")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("tag", ["", "a" * 51, 5, None, "a\0", "\ud800"], ids=ascii)
+def test_a_wrong_tag_is_refused_by_its_place(tag: Any) -> None:
+    with pytest.raises(BadInputError) as caught:
+        read({"tags": ["fine", tag]})
+    assert caught.value.field == "tags[1]"
+
+
+def test_an_expiry_is_said_in_one_way() -> None:
+    with pytest.raises(BadInputError) as caught:
+        read({"expires_in": 5, "expires_at": "2030-01-02T12:00:00Z"})
+    assert caught.value.field == "expires_in"
 
 
 @pytest.mark.parametrize("field", ["colour", "ID", "attempts", "status", "$", "a.b"])

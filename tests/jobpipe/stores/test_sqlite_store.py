@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from jobpipe.stores.base import Store
+from jobpipe.stores.base import Filter, Store
 from jobpipe.stores.sqlite import SqliteStore
 from jobpipe.stores.sqlite.connection import Connections
 from jobpipe.stores.sqlite.statements import migrations
 from jobpipe.testing import ManualTime, StoreContract, StoreHarness, new_job
 from jobpipe.testing.model import StoreMachine
+from jobpipe.testing.tools import put, take
 
 
 class SqliteHarness(StoreHarness):
@@ -104,6 +105,25 @@ def test_jobs_of_an_older_program_are_claimed_and_rescued(tmp_path: Path) -> Non
             ("ran", 2, True),
             ("waits", 1, False),
         ]
+
+
+def test_jobs_of_a_program_without_tags_are_the_same_jobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = [step for step in migrations() if step[0] < 12]
+    store = SqliteStore(tmp_path / "jobs.db")
+    with monkeypatch.context() as older:
+        older.setattr("jobpipe.stores.sqlite.migrate.migrations", lambda: steps)
+        store.migrate()
+        put(store, new_job("old"), new_job("done"))
+    with closing(store):
+        assert store.migrate()[0] == "0012_unique_expiry_tags"
+        assert [receipt.is_new for receipt in put(store, new_job("old"), new_job("new", tags=("a",)))] == [
+            False,
+            True,
+        ]
+        assert [job.tags for job in store.page(Filter(), 10).jobs] == [("a",), (), ()]
+        assert [claim.id for claim in take(store, 10)] == ["old", "done", "new"]
 
 
 def test_a_read_that_ends_during_a_close_leaves_no_connection_open(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from .conftest import Caller, calling, problem, run
 FIELDS = {
     *("id", "type", "queue", "payload", "result", "status", "attempts", "max_retries", "priority", "run_at"),
     *("deadline", "error", "progress", "created_at", "started_at", "finished_at", "history"),
+    *("expires_at", "unique", "on_duplicate", "max_wait", "tags"),
 }
 
 
@@ -33,6 +34,8 @@ async def finish(pipe: Jobpipe, *, is_failed: bool = False) -> None:
 def test_a_job_is_accepted_and_shown_with_every_field(on_each_store: Any) -> None:
     async def scenario(call: Caller) -> None:
         sent = {"id": "t1", "payload": {"a": [1, "ä"]}, "max_retries": 5, "priority": -3, "deadline": 2.5}
+        sent |= {"unique": "n", "on_duplicate": "replace", "max_wait": 9.0, "tags": ["b", "a"]}
+        sent |= {"expires_at": "2100-01-01T00:00:00Z"}
         accepted = await call("POST", "/enqueue", json=sent)
         assert (accepted.status_code, accepted.json()) == (202, {"id": "t1", "status": "queued"})
         job = (await call("GET", "/jobs/t1")).json()
@@ -185,7 +188,13 @@ def test_lists_are_newest_first_filtered_and_without_payload(on_each_store: Any)
             await call("POST", "/enqueue", json=body)
         first = (await call("GET", "/jobs?limit=2")).json()
         assert [job["id"] for job in first["jobs"]] == ["j4", "j3"]
-        assert first["jobs"][0].keys() == FIELDS - {"payload", "result", "history"}
+        assert first["jobs"][0].keys() == FIELDS - {
+            "payload",
+            "result",
+            "history",
+            "on_duplicate",
+            "max_wait",
+        }
         second = (await call("GET", f"/jobs?limit=3&cursor={first['next_cursor']}")).json()
         assert [job["id"] for job in second["jobs"]] == ["j2", "j1", "j0"]
         assert second["next_cursor"] is None

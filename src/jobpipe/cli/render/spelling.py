@@ -15,7 +15,7 @@ from ...settings import Settings, flag_of
 if TYPE_CHECKING:
     from ...errors import BadInputError, SettingsError
 
-_OTHER = re.compile(r"^(?P<word> (?:and|or|is for) )(?P<field>\w+)\b")
+_OTHER = re.compile(r"^(?P<word> (?:and|or|is for|requires) )(?P<field>\w+)\b")
 """The second field of a problem that is about two."""
 
 
@@ -24,7 +24,8 @@ def as_typed(error: BadInputError, command: Callable[..., Any]) -> str:
     names = dict(_names(command))
     problem = str(error).removeprefix(error.field)
     problem = _OTHER.sub(lambda other: other["word"] + names.get(other["field"], other["field"]), problem)
-    return names.get(error.field, error.field) + problem
+    one_of = error.field.partition("[")[0].removesuffix("s")  # `tags[1]` was typed as `--tag`
+    return names.get(error.field, names.get(one_of, error.field)) + problem
 
 
 def as_given(error: SettingsError, arguments: Mapping[str, Any]) -> str:

@@ -53,7 +53,9 @@ class Ledger:
         run_at = new.due_at(now)
         status = JobStatus.QUEUED if run_at <= now else JobStatus.SCHEDULED
         lane, number = self._lane(new), next(self._numbers)
-        record = Record(new, lane, number, status, run_at, created_at, attempts, runs, key=new.key)
+        record = Record(
+            new, lane, number, status, run_at, created_at, new.expires(now), attempts, runs, key=new.key
+        )
         self.jobs[new.id] = record
         self.order.append(record)
         self._enter(record)

@@ -26,6 +26,7 @@ class Record:
     status: JobStatus
     run_at: float
     created_at: float
+    expires_at: float | None = None
     attempts: int = 0
     runs: int = 0
     """Numbers the history; unlike attempts, a revival does not reset it."""
@@ -70,6 +71,9 @@ class Record:
             priority=self.new.priority,
             run_at=instant(self.run_at),
             deadline=self.new.deadline,
+            expires_at=None if self.expires_at is None else instant(self.expires_at),
+            unique=self.new.unique,
+            tags=self.new.tags,
             error=self.error,
             progress=self.progress,
             created_at=instant(self.created_at),
@@ -81,7 +85,15 @@ class Record:
         """The job as it moves to another store."""
         return ExportedJob(
             number=self.number,
-            job=replace(self.new, run_at=self.run_at, delay=0.0, key=self.key, former=()),
+            job=replace(
+                self.new,
+                run_at=self.run_at,
+                delay=0.0,
+                key=self.key,
+                former=(),
+                expires_at=self.expires_at,
+                expires_in=None,
+            ),
             attempts=self.attempts,
             runs=self.runs,
             created_at=self.created_at,

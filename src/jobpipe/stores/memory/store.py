@@ -233,10 +233,14 @@ class MemoryStore:
             record = self._ledger.jobs.get(id)
             if record is None:
                 return None
-            job, result, history = record.look(), record.result, record.history
-        payload = json.decode(record.new.payload)
+            job, new, result, history = record.look(), record.new, record.result, record.history
         return replace(
-            job, payload=payload, result=None if result is None else json.decode(result), history=history
+            job,
+            payload=json.decode(new.payload),
+            result=None if result is None else json.decode(result),
+            history=history,
+            on_duplicate=new.on_duplicate,
+            max_wait=new.max_wait,
         )
 
     def page(self, filter: Filter, limit: int, before: int | None = None) -> Page:

@@ -17,6 +17,7 @@ from ...model.newjob import Answer, NewJob, Receipt, Refusal
 from ..stored import status_of
 from .arrays import numbers, texts
 from .connection import Result, Step
+from .rows import text_of
 from .statements import Statements
 
 Batch: TypeAlias = Sequence[NewJob]
@@ -40,11 +41,19 @@ def insert_values(jobs: Sequence[NewJob], now: float | None, bounds: Bounds = NO
         "deadlines": numbers([job.deadline for job in jobs]),
         "fingerprints": texts([job.fingerprint for job in jobs]),
         "keys": texts([job.key for job in jobs]),
+        "more": texts([None if job.is_plain else _more_of(job) for job in jobs]),
         "now": now,
         "capacity": bounds.ready,
         "scheduled": bounds.scheduled,
         "names": bounds.names,
     }
+
+
+def _more_of(job: NewJob) -> str:
+    """What few jobs have, as insert.sql reads it."""
+    return text_of(
+        (job.expires_at, job.expires_in, job.unique, job.on_duplicate, job.max_wait, list(job.tags))
+    )
 
 
 def lock_steps(statements: Statements, jobs: Iterable[NewJob], bounds: Bounds) -> list[Step]:

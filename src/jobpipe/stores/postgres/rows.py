@@ -107,7 +107,7 @@ def _precedence(row: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def job_of(row: Sequence[Any]) -> Job:
-    """A row of page.sql, or of get.sql, which has three columns more."""
+    """A row of page.sql, or of get.sql, which has some columns more."""
     return read_job(dict(zip(_COLUMNS, row[1:], strict=False)), _READERS).job
 
 
@@ -167,7 +167,8 @@ _COLUMNS = (
         "deadline",
         "created_at",
     ),
-    *("started_at", "finished_at", "error", "progress", "payload", "result", "history"),
+    *("started_at", "finished_at", "error", "progress", "expires_at", "unique", "tags"),
+    *("payload", "result", "history", "on_duplicate", "max_wait"),
 )
 _READERS: dict[str, Reader] = {
     **READERS,

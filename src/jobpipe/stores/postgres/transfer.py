@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...errors import JobConflictError
-from ...model.job import Attempt
+from ...model.job import Attempt, OnDuplicate
 from ...model.newjob import ExportedJob, NewJob
 from .arrays import numbers, texts
 from .connection import Connection
@@ -18,7 +18,8 @@ from .statements import Statements
 def exported_of(row: Sequence[Any]) -> ExportedJob:
     """A row of export.sql."""
     number, id, type, queue, payload, max_retries, priority, run_at, deadline, fingerprint, key, *kept = row
-    attempts, runs, created_at, started_at, error, progress, history = kept
+    attempts, runs, created_at, started_at, error, progress, history, *more = kept
+    expires_at, unique, on_duplicate, max_wait, tags = more
     job = NewJob(
         id=id,
         type=type,
@@ -31,6 +32,11 @@ def exported_of(row: Sequence[Any]) -> ExportedJob:
         deadline=deadline,
         fingerprint=fingerprint,
         key=key,
+        expires_at=expires_at,
+        unique=unique,
+        on_duplicate=None if on_duplicate is None else OnDuplicate(on_duplicate),
+        max_wait=max_wait,
+        tags=tuple(tags or ()),
     )
     return ExportedJob(
         number=number,

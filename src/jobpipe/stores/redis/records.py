@@ -10,7 +10,7 @@ from msgspec import Raw, Struct
 
 from ...errors import JobConflictError, QueueFullError, TooManyNamesError, TooManyScheduledError
 from ...model.admission import Bounds
-from ...model.job import Attempt, Job, JobError, JobStatus, Progress, instant
+from ...model.job import Attempt, Job, JobError, JobStatus, OnDuplicate, Progress, instant
 from ...model.lease import Claim, Lease, Settlement
 from ...model.newjob import Answer, ExportedJob, NewJob, Receipt
 from ..stored import READERS, Reader, Stored, read_job, text
@@ -52,6 +52,17 @@ class Record(Struct, frozen=True, array_like=True, gc=False):
     is_ahead: int = 0
     """Is it claimed ahead? Then it is queued, and has a lease. Records of the first schema end before this."""
     is_suspect: int = 0
+    expires_at: float | bool = False
+    """False for never. Records of jobs that have neither this nor what follows end before it."""
+    unique: str = ""
+    on_duplicate: str = ""
+    max_wait: float = 0
+    tags: tuple[str, ...] = ()
+
+
+_MORE: tuple[Any, ...] = (False, "", "", 0, [])
+_SHORT = len(Record.__struct_fields__) - len(_MORE)
+"""What stands for the last fields of a record that ends before them."""
 
 
 class _Ended(Struct):
@@ -96,6 +107,16 @@ def new_values(job: NewJob) -> tuple[Any, ...]:
             key_text(job.key),
             job.former,
         ),
+        *(() if job.is_plain else (_more_values(job),)),
+    )
+
+
+def _more_values(job: NewJob) -> tuple[Any, ...]:
+    """What few jobs have: the last fields of a record, and in how many seconds it expires where that is not known yet."""
+    return (
+        False if job.expires_at is None else job.expires_at,
+        *(job.unique or "", job.on_duplicate or "", job.max_wait or 0, job.tags),
+        False if job.expires_in is None else job.expires_in,
     )
 
 
@@ -222,7 +243,8 @@ def _stored_of(packed: bytes | Raw, names: Collection[str] | None = None) -> Sto
     """A record, whatever is in it; only of these names, if some are given."""
     try:
         record = _read_any(packed)
-        values = dict(zip(Record.__struct_fields__, record, strict=True))
+        more = () if len(record) > _SHORT else _MORE
+        values = dict(zip(Record.__struct_fields__, (*record, *more), strict=True))
     except (msgspec.DecodeError, TypeError, ValueError):
         values = dict.fromkeys(_READERS)
     return read_job({name: values[name] for name in names or _READERS}, _READERS)
@@ -248,6 +270,11 @@ def _exported_of(record: Record) -> ExportedJob:
             deadline=record.deadline or None,
             fingerprint=record.fingerprint,
             key=key_of(record.key),
+            expires_at=None if record.expires_at is False else record.expires_at,
+            unique=record.unique or None,
+            on_duplicate=OnDuplicate(record.on_duplicate) if record.on_duplicate else None,
+            max_wait=record.max_wait or None,
+            tags=record.tags,
         ),
         attempts=record.attempts,
         runs=record.runs,
@@ -293,13 +320,19 @@ def _unless_0(reader: Reader) -> Reader:
     return lambda value: None if value == 0 else reader(value)
 
 
+def _unless_empty(reader: Reader) -> Reader:
+    return lambda value: None if value == "" else reader(value)
+
+
 _READERS: dict[str, Reader] = {
     **READERS,
-    **{name: _unless_0(READERS[name]) for name in ("deadline", "started_at", "finished_at")},
+    **{name: _unless_0(READERS[name]) for name in ("deadline", "started_at", "finished_at", "max_wait")},
+    **{name: _unless_empty(READERS[name]) for name in ("unique", "on_duplicate")},
+    "expires_at": lambda value: None if value is False else READERS["expires_at"](value),
     "error": _error_of,
     "progress": _progress_of,
     "payload": _read_json,
     "result": _result_of,
     "history": _history_of,
 }
-_OF_PAGES = _READERS.keys() - {"payload", "result", "history"}
+_OF_PAGES = _READERS.keys() - {"payload", "result", "history", "on_duplicate", "max_wait"}

@@ -43,8 +43,9 @@ from .server import Server
 from .values import entry_values, events_of, limits_of, schedule_of, schedules_of, workers_of
 from .watch import RedisWatch
 
-_STEPS = ("0001_jobs", "0002_claimed_ahead", "0003_admission")
-"""Of the schema. The second rewrites no record: who reads one of the first sees that it is not claimed ahead."""
+_STEPS = ("0001_jobs", "0002_claimed_ahead", "0003_admission", "0004_unique_expiry_tags")
+"""Of the schema. The second and the fourth rewrite no record: who reads one of the first sees that it is not claimed ahead,
+and one that ends early has no expiry, unique name or tags."""
 _SCHEMA = len(_STEPS)
 _MOST_AT_ONCE = 1_000
 """Jobs that one claim brings, at the most: while a script runs, the server does nothing else."""

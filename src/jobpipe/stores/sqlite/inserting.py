@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -15,7 +16,7 @@ from ...model.admission import Bounds, Lane, admit, need_of, refusal
 from ...model.job import JobStatus
 from ...model.newjob import Answer, NewJob, Receipt
 from ..stored import status_of
-from .rows import new_row, text_of
+from .rows import MORE_COLUMNS, PLAIN_ROW, new_row, text_of
 from .statements import sql
 
 Batch = Sequence[NewJob]
@@ -40,7 +41,18 @@ def insert_all(cursor: sqlite3.Cursor, batches: Sequence[tuple[Batch, Bounds]], 
 
 def _write(cursor: sqlite3.Cursor, rows: list[tuple[Any, ...]], now: float) -> int:
     """Insert the rows whose ids are new; how many it were."""
-    return cursor.execute(sql("insert"), {"jobs": text_of(rows), "now": now}).rowcount
+    statement = _insert(is_plain=all(len(row) == PLAIN_ROW for row in rows))
+    return cursor.execute(statement, {"jobs": text_of(rows), "now": now}).rowcount
+
+
+@cache
+def _insert(*, is_plain: bool) -> str:
+    """insert.sql, for jobs of which none, or some, have more columns. Why two: each value of a row costs time."""
+    more = () if is_plain else MORE_COLUMNS
+    return sql("insert").format(
+        columns="".join(f", {name}" for name in more),
+        values="".join(f", value ->> {PLAIN_ROW + place}" for place in range(len(more))),
+    )
 
 
 def insert_one(cursor: sqlite3.Cursor, batch: Batch, bounds: Bounds, now: float) -> Answer:

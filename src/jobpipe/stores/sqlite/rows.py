@@ -12,7 +12,7 @@ from ...model.gate import GateState
 from ...model.job import TRANSITIONS, Attempt, Job, JobError, JobStatus, Move, Progress, instant
 from ...model.lease import Settlement
 from ...model.newjob import NewJob
-from ..stored import READERS, Reader, Stored, optional, read_job
+from ..stored import READERS, Reader, Stored, optional, read_job, texts
 
 
 class _Ended(Struct):
@@ -41,10 +41,22 @@ def new_row(job: NewJob, now: float) -> tuple[Any, ...]:
     """An element of insert.sql's `:jobs`."""
     run_at = job.due_at(now)
     status = JobStatus.SCHEDULED if run_at > now else JobStatus.QUEUED
-    return (
+    row = (
         *(job.id, job.type, job.queue, status, job.max_retries, job.priority),
         *(run_at, job.deadline, job.fingerprint, Raw(job.payload), job.key),
     )
+    return row if job.is_plain else (*row, *more_values(job, now))
+
+
+PLAIN_ROW = 11
+"""Values of a row that has none of these."""
+MORE_COLUMNS = ("expires_at", "unique_name", "on_duplicate", "max_wait", "tags")
+
+
+def more_values(job: NewJob, now: float) -> tuple[Any, ...]:
+    """The values of `MORE_COLUMNS`."""
+    tags = text_of(job.tags) if job.tags else None
+    return job.expires(now), job.unique, job.on_duplicate, job.max_wait, tags
 
 
 def settled_row(settlement: Settlement) -> tuple[Any, ...]:
@@ -65,7 +77,7 @@ def settled_row(settlement: Settlement) -> tuple[Any, ...]:
 
 
 def job_of(row: Sequence[Any]) -> Job:
-    """A row of page.sql, or of get.sql, which has three columns more."""
+    """A row of page.sql, or of get.sql, which has some columns more."""
     return stored_of(row).job
 
 
@@ -111,7 +123,8 @@ _COLUMNS = (
         "deadline",
         "created_at",
     ),
-    *("started_at", "finished_at", "error", "progress", "payload", "result", "history"),
+    *("started_at", "finished_at", "error", "progress", "expires_at", "unique", "tags"),
+    *("payload", "result", "history", "on_duplicate", "max_wait"),
 )
 _READERS: dict[str, Reader] = {
     **READERS,
@@ -120,6 +133,7 @@ _READERS: dict[str, Reader] = {
     "payload": _read_json,
     "result": optional(_read_json),
     "history": history_of,
+    "tags": lambda stored: texts(stored if stored is None else _read_json(stored)),
 }
 
 

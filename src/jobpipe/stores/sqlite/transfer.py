@@ -6,9 +6,12 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from ...errors import JobConflictError
+from ...model.job import OnDuplicate
 from ...model.newjob import ExportedJob, NewJob
-from .rows import ended_of, history_of, new_row, read_error, read_progress, text_of
+from .rows import PLAIN_ROW, ended_of, history_of, more_values, new_row, read_error, read_progress, text_of
 from .statements import sql
 
 
@@ -27,18 +30,19 @@ def _adopted_row(job: ExportedJob, now: float) -> tuple[Any, ...]:
     """An element of adopt.sql's `:jobs`."""
     id, type, queue, status, max_retries, priority, run_at, deadline, fingerprint, payload, key = new_row(
         job.job, now
-    )
+    )[:PLAIN_ROW]
     return (
         *(id, type, queue, status, max_retries, priority, run_at, deadline, fingerprint, key),
         *(job.attempts, job.runs, job.created_at, job.started_at, job.error, job.progress),
-        *([ended_of(attempt) for attempt in job.history], payload),
+        *([ended_of(attempt) for attempt in job.history], payload, *more_values(job.job, now)),
     )
 
 
 def exported_of(row: Sequence[Any]) -> ExportedJob:
     """A row of export.sql."""
     number, id, type, queue, payload, max_retries, priority, run_at, deadline, fingerprint, key, *kept = row
-    attempts, runs, created_at, started_at, error, progress, history = kept
+    attempts, runs, created_at, started_at, error, progress, history, *more = kept
+    expires_at, unique, on_duplicate, max_wait, tags = more
     return ExportedJob(
         number=number,
         job=NewJob(
@@ -53,6 +57,11 @@ def exported_of(row: Sequence[Any]) -> ExportedJob:
             deadline=deadline,
             fingerprint=fingerprint,
             key=key,
+            expires_at=expires_at,
+            unique=unique,
+            on_duplicate=None if on_duplicate is None else OnDuplicate(on_duplicate),
+            max_wait=max_wait,
+            tags=() if tags is None else tuple(msgspec.json.decode(tags)),
         ),
         attempts=attempts,
         runs=runs,

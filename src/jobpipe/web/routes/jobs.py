@@ -34,6 +34,9 @@ class ListedJob(Struct, frozen=True, kw_only=True):
     priority: int
     run_at: datetime
     deadline: float | None
+    expires_at: datetime | None
+    unique: str | None
+    tags: tuple[str, ...]
     error: JobError | None
     progress: Progress | None
     created_at: datetime

@@ -114,6 +114,7 @@ local function forget_all(seqs, named_in)
       for field = PAYLOAD, HISTORY do
         if job[field] == true then texts[seq .. ':' .. field] = false end
       end
+      for _, tag in ipairs(job[TAGS] or {}) do drop(P .. 'tag:' .. tag, seq) end
     else
       drop(named_in, seq)
     end

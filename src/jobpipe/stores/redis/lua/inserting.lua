@@ -31,7 +31,7 @@ local function is_same(job, new)
 end
 
 local function make(new)
-  local id, type, queue, payload, max_retries, priority, delay, run_at, deadline, fingerprint, key = unpack(new)
+  local id, type, queue, payload, max_retries, priority, delay, run_at, deadline, fingerprint, key, _, more = unpack(new)
   last_seq = last_seq + 1
   run_at = run_at or now + delay
   local job = {}
@@ -42,6 +42,12 @@ local function make(new)
   job[WORKER], job[TOKEN], job[IS_CANCELLING] = '', '', 0
   job[FINGERPRINT], job[KEY], job[GATE], job[PROGRESS] = fingerprint, key, '', ''
   job[RESULT], job[ERROR], job[HISTORY], job[IS_AHEAD], job[IS_SUSPECT] = '', '', '', 0, 0
+  if more then
+    local expires_in
+    job[EXPIRES_AT], job[UNIQUE], job[ON_DUPLICATE], job[MAX_WAIT], job[TAGS], expires_in = unpack(more)
+    if expires_in then job[EXPIRES_AT] = now + expires_in end
+    for _, tag in ipairs(job[TAGS]) do add(P .. 'tag:' .. tag, job[SEQ], job[SEQ]) end
+  end
   stow(job, PAYLOAD, payload)
   jobs[job[SEQ]] = job
   known[id] = job

@@ -60,6 +60,16 @@ local function is_number(value)
   return type(value) == 'number' and value > -math.huge and value < math.huge
 end
 
+-- Of a record with the fields that few jobs have: are these as scripts write them?
+local function has_sound_rest(job)
+  if job[EXPIRES_AT] ~= false and not is_number(job[EXPIRES_AT]) then return false end
+  if not is_number(job[MAX_WAIT]) or type(job[TAGS]) ~= 'table' then return false end
+  for _, tag in pairs(job[TAGS]) do
+    if type(tag) ~= 'string' then return false end
+  end
+  return type(job[UNIQUE]) == 'string' and type(job[ON_DUPLICATE]) == 'string'
+end
+
 -- Has the record only values as scripts write them? A text that is too long to stand in it is true.
 local function is_sound(job)
   for n = 1, #NUMBERS do
@@ -71,7 +81,7 @@ local function is_sound(job)
   for field = PAYLOAD, HISTORY do
     if job[field] ~= true and type(job[field]) ~= 'string' then return false end
   end
-  return true
+  return job[EXPIRES_AT] == nil or has_sound_rest(job)
 end
 
 -- Values with which no script fails, so that the job can be claimed and settled as failed.
@@ -84,6 +94,9 @@ local function mend(job)
   end
   for field = PAYLOAD, HISTORY do
     if job[field] ~= true and type(job[field]) ~= 'string' then job[field] = '' end
+  end
+  if not has_sound_rest(job) then
+    job[EXPIRES_AT], job[UNIQUE], job[ON_DUPLICATE], job[MAX_WAIT], job[TAGS] = nil, nil, nil, nil, nil
   end
   return job
 end

@@ -13,5 +13,6 @@ SELECT json_group_array(json_array(
     AND typeof(created_at) = 'real' AND created_at BETWEEN -6e10 AND 2e11
     AND (deadline IS NULL OR typeof(deadline) = 'real' AND deadline BETWEEN 0 AND 2e11)
     AND typeof(queue) = 'text' AND typeof(payload) = 'text'
+    AND expires_at IS NULL AND unique_name IS NULL AND tags IS NULL
 ))
 FROM jobs WHERE seq IN (SELECT value FROM json_each(?))

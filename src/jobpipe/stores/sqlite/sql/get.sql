@@ -1,3 +1,3 @@
 SELECT seq, id, type, queue, status, attempts, max_retries, priority, run_at, deadline, created_at, started_at,
-    finished_at, error, progress, payload, result, history
+    finished_at, error, progress, expires_at, unique_name, tags, payload, result, history, on_duplicate, max_wait
 FROM jobs WHERE id = ?
