@@ -7,11 +7,11 @@ when it is first needed. Methods are for asyncio; those that end in `_sync` are 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack
 
 from .errors import BadInputError
 from .gateway.async_store import AsyncStore, unwrap
@@ -23,21 +23,17 @@ from .gateway.limits import LimitInfo, look_at_limits
 from .gateway.signals import Signals
 from .gateway.sync import is_sync, sync
 from .gateway.throughput import Throughput
-from .gateway.timetable import ScheduleRequest, Timetable
+from .gateway.timetable import Timetable
 from .gateway.views import JobPage, QueueInfo, Stats, filter_of, queues_of, stats_of
 from .jobtypes import builtin
 from .jobtypes.jobtype import JobType
 from .jobtypes.prepare import prepare, prepare_many
-from .jobtypes.signature import Signature
-from .jobtypes.terms import TypeOptions, terms_of
+from .jobtypes.registry import Registry
 from .model.admission import Bounds
 from .model.counts import WorkerInfo
-from .model.ids import check_name
 from .model.job import Job, JobStatus
 from .model.newjob import Answer, NewJob, Receipt
-from .model.request import JobOptions, JobRequest, convert, read_many, request_of
-from .model.schedule import Missed
-from .model.ticks import seconds_of
+from .model.request import JobOptions, JobRequest, read_many, request_of
 from .settings import Settings, own_queue_size
 from .stores.base import Store
 
@@ -49,7 +45,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Jobpipe:
+class Jobpipe(Registry):
     """The job types of a program, and their store.
 
     The store is taken from JOBPIPE_STORE, or else from the argument; by default it is a SQLite file in the working
@@ -72,86 +68,13 @@ class Jobpipe:
             given, lambda: self.settings, lambda: self.capacity, self.signals.notify_work
         )
         self._jobs = Jobs(self._lazy_store, self.signals)
-        self._types: dict[str, JobType[..., Any]] = {}
         self.throughput = Throughput()
         self.service: Service | None = None
         """What runs jobs in this process, or has run them last."""
-        self.schedules = Timetable(self._lazy_store, self.prepare, lambda: self.capacity, self.signals)
-        """The schedules in the store; those of the program are made by `every` and `cron`."""
+        super().__init__(Timetable(self._lazy_store, self.prepare, lambda: self.capacity, self.signals))
         builtin.register(self.job, lambda: self.settings.http_targets)
 
     # Setting up
-
-    @overload
-    def job(self, name: Callable[P, R], /) -> JobType[P, R]: ...
-    @overload
-    def job(
-        self, name: str | None = None, /, **options: Unpack[TypeOptions]
-    ) -> Callable[[Callable[P, R]], JobType[P, R]]: ...
-    def job(self, name: str | Callable[P, R] | None = None, /, **options: Unpack[TypeOptions]) -> Any:
-        """Make a function the handler of a job type, named after the function unless a name is given.
-
-        It takes the payload (its annotation is the model) or nothing; `async def`, or a plain `def`, which runs
-        in a thread. `queue`, `max_retries`, `priority` and `deadline` are the defaults of its jobs;
-        `base`, `cap` and `jitter` set the back-off between retries. `rate` ("5/s" or a Rate) and
-        `concurrency` apply to all processes on the store together: to the type, or to each `key` of a payload.
-        `check` is called with the payload at enqueue and before each run; it raises BadInputError to refuse the job.
-        """
-        if callable(name):
-            return self.job()(name)
-
-        terms = terms_of(options)
-
-        def register(handler: Callable[P, R]) -> JobType[P, R]:
-            type = check_name("the name of the job type", name or getattr(handler, "__name__", None))
-            if type in self._types and not builtin.is_built_in(self._types[type]):
-                raise BadInputError("the name of the job type", f"{type!r} is taken: names must be unique")
-            self._types[type] = job_type = JobType(self, type, handler, terms)
-            return job_type
-
-        return register
-
-    def every(
-        self,
-        seconds: float | timedelta,
-        *,
-        name: str | None = None,
-        missed: Missed | str = Missed.ONE,
-        **options: Unpack[TypeOptions],
-    ) -> Callable[[Callable[[], R]], JobType[[], R]]:
-        """Enqueue a function without arguments as a job at a fixed interval, once for all processes.
-
-        Schedule and job type are named after the function unless a name is given. `missed` decides what
-        happens to ticks that passed while nothing ran: "one" job for all of them, or "none". Options are those of `job`.
-        """
-        return self._scheduled(name, {"every": seconds_of(seconds), "missed": missed}, options)
-
-    def cron(
-        self,
-        expression: str,
-        *,
-        tz: str = "UTC",
-        name: str | None = None,
-        missed: Missed | str = Missed.ONE,
-        **options: Unpack[TypeOptions],
-    ) -> Callable[[Callable[[], R]], JobType[[], R]]:
-        """Like `every`, at the times of a cron expression in a time zone."""
-        return self._scheduled(name, {"cron": expression, "tz": tz, "missed": missed}, options)
-
-    def _scheduled(
-        self, name: str | None, timing: dict[str, Any], options: TypeOptions
-    ) -> Callable[[Callable[[], R]], JobType[[], R]]:
-        def register(handler: Callable[[], R]) -> JobType[[], R]:
-            chosen = check_name("name", name or getattr(handler, "__name__", None))
-            request = convert({"type": chosen, **timing}, ScheduleRequest)
-            if Signature(handler, chosen).takes_arguments:
-                raise BadInputError("handler", f"of a schedule must take no arguments, got {handler!r}")
-            self.schedules.check(chosen, request)
-            job_type: JobType[[], R] = self.job(chosen, **options)(handler)
-            self.schedules.declare(chosen, request)
-            return job_type
-
-        return register
 
     def configure(self, **flags: Any) -> None:
         """Set settings that override the environment, as command-line flags do; call it before the first use."""
@@ -316,8 +239,8 @@ class Jobpipe:
         """The newest jobs, at most `limit`; give `next_cursor` as `cursor` for the next page."""
         return await self._jobs.page(filter_of(status=status, type=type, queue=queue), limit, cursor)
 
-    async def wait(self, id: str, timeout: float = 30.0) -> Job:
-        """Wait until the job is finished; after `timeout` seconds, returns it as it is then."""
+    async def wait(self, id: str, timeout: float | timedelta = 30.0) -> Job:
+        """Wait until the job is finished; after the `timeout`, returns it as it is then."""
         return await self._jobs.wait(id, timeout)
 
     async def explain(self, id: str) -> Explanation:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
+from datetime import timedelta
 from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -243,6 +244,8 @@ def variables_of(setting: Field[Any]) -> list[str]:
 
 def _read(source: str, setting: Field[Any], value: Any) -> Any:
     read = setting.metadata["read"]
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
     text = ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
     try:
         return read(text)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 
-from ..errors import BadInputError, JobNotFoundError, WrongStatusError
+from ..errors import BadInputError, JobNotFoundError, WrongStatusError, seconds_of
 from ..model.counts import Filter, JobEvent
 from ..model.ids import check_name, check_text
 from ..model.job import FINISHED, Job, JobStatus, Move, sources
@@ -45,11 +46,9 @@ class Jobs:
         page = await async_store.call(store.page, filter, limit, read_cursor(cursor))
         return JobPage(page.jobs, None if page.next is None else str(page.next))
 
-    async def wait(self, id: str, timeout: float) -> Job:
+    async def wait(self, id: str, timeout: float | timedelta) -> Job:
         """The job as soon as it is finished, or as it is after the timeout."""
-        if isinstance(timeout, bool) or not isinstance(timeout, int | float):
-            raise BadInputError("timeout", f"must be a number of seconds, got {timeout!r}")
-        until = time.monotonic() + timeout
+        until = time.monotonic() + seconds_of("timeout", timeout)
         bell = Bell()
 
         def on_events(events: list[JobEvent]) -> None:

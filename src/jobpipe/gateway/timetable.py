@@ -7,12 +7,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from datetime import datetime
-from typing import Annotated, Any
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType, json
 
-from ..errors import BadInputError, JobpipeError, QueueFullError, ScheduleNotFoundError, StoreError
+from ..errors import (
+    BadInputError,
+    JobpipeError,
+    QueueFullError,
+    ScheduleNotFoundError,
+    StoreError,
+    seconds_of,
+)
 from ..failpoints import reach
 from ..model.admission import Bounds
 from ..model.ids import check_name, check_text
@@ -31,7 +38,10 @@ logger = logging.getLogger("jobpipe")
 
 Expression = Annotated[str, Meta(max_length=200, extra_json_schema={"format": "cron"})]
 Zone = Annotated[str, Meta(max_length=100, extra_json_schema={"format": "time-zone"})]
-Interval = Annotated[float, Meta(extra_json_schema={"minimum": SHORTEST, "maximum": LONGEST})]
+if TYPE_CHECKING:
+    Interval = float | timedelta
+else:
+    Interval = Annotated[float, Meta(extra_json_schema={"minimum": SHORTEST, "maximum": LONGEST})]
 
 
 class ScheduleRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -227,7 +237,7 @@ class Timetable:
 
 
 def _timing(request: ScheduleRequest) -> Timing:
-    every = None if request.every is UNSET else request.every
+    every = None if request.every is UNSET else seconds_of("every", request.every)
     cron = None if request.cron is UNSET else request.cron
     tz = None if request.tz is UNSET else request.tz
     return Timing(every=every, cron=cron, tz="UTC" if cron is not None and tz is None else tz)
@@ -235,6 +245,8 @@ def _timing(request: ScheduleRequest) -> Timing:
 
 def _given(request: ScheduleRequest) -> dict[str, Any]:
     fields = {name: getattr(request, name) for name in request.__struct_fields__}
+    if isinstance(request.every, timedelta):
+        fields["every"] = request.every.total_seconds()
     return {name: value for name, value in fields.items() if value is not UNSET}
 
 

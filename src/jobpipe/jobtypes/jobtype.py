@@ -44,6 +44,7 @@ class JobType(Generic[P, R]):
         self.name = name
         self.defaults = terms.defaults
         self.backoff = terms.backoff
+        self.is_final = terms.is_final
         self.limit = None if terms.limit is None else msgspec.structs.replace(terms.limit, type=name)
         """How fast and how many at once; None if anything goes."""
         self._key = terms.key

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, TypedDict
 
 from msgspec import UNSET
 
 from rate_envelope_queue import Rate
 
+from ..errors import BadInputError, seconds_of
 from ..gateway.limits import limit_of
 from ..model.backoff import Backoff
 from ..model.gate import Limit
 from ..model.ids import check_name
 from ..model.job import DEFAULT_QUEUE, DEFAULT_RETRIES
-from ..model.request import read
+from ..model.request import in_seconds, read
 from ..model.text import did_you_mean
 
 
@@ -38,6 +40,11 @@ class Terms:
     limit: Limit | None
     key: Callable[[Any], Any] | None
     check: Callable[[Any], object] | None
+    is_final: Callable[[BaseException], bool]
+    """Does such an error fail the job, though retries are left?"""
+
+
+Kinds = type[BaseException] | tuple[type[BaseException], ...]
 
 
 class TypeOptions(TypedDict, total=False):
@@ -46,14 +53,16 @@ class TypeOptions(TypedDict, total=False):
     queue: str
     max_retries: int
     priority: int
-    deadline: float | None
-    base: float
-    cap: float
+    deadline: float | timedelta | None
+    base: float | timedelta
+    cap: float | timedelta
     jitter: bool
     rate: Rate | str | None
     concurrency: int | None
     key: Callable[[Any], str | int] | None
     check: Callable[[Any], object] | None
+    retry_on: Kinds | None
+    fail_on: Kinds | None
 
 
 def terms_of(options: TypeOptions) -> Terms:
@@ -67,17 +76,39 @@ def terms_of(options: TypeOptions) -> Terms:
     fields = {name: named[name] for name in ("queue", "max_retries", "priority") if name in named}
     if named.get("deadline") is not None:
         fields["deadline"] = named["deadline"]
-    given = read(fields)
+    given = read(in_seconds(fields))
     key = named.get("key")
     return Terms(
         defaults=Defaults(
             queue=DEFAULT_QUEUE if given.queue is UNSET else check_name("queue", given.queue),
             max_retries=DEFAULT_RETRIES if given.max_retries is UNSET else given.max_retries,
             priority=0 if given.priority is UNSET else given.priority,
-            deadline=None if given.deadline is UNSET else given.deadline,
+            deadline=None if given.deadline is UNSET else seconds_of("deadline", given.deadline),
         ),
         backoff=Backoff(**{name: named[name] for name in ("base", "cap", "jitter") if name in named}),
         limit=limit_of(named.get("rate"), named.get("concurrency"), key),
         key=key,
         check=named.get("check"),
+        is_final=_is_final(
+            _kinds("retry_on", named.get("retry_on")), _kinds("fail_on", named.get("fail_on"))
+        ),
     )
+
+
+def _kinds(field: str, given: Any) -> tuple[type[BaseException], ...] | None:
+    if given is None:
+        return None
+    kinds = tuple(given) if isinstance(given, tuple | list | set | frozenset) else (given,)
+    for kind in kinds:
+        if not (isinstance(kind, type) and issubclass(kind, BaseException)):
+            raise BadInputError(field, f"must be an exception class, or a tuple of them, got {kind!r}")
+    return kinds
+
+
+def _is_final(
+    retry_on: tuple[type[BaseException], ...] | None, fail_on: tuple[type[BaseException], ...] | None
+) -> Callable[[BaseException], bool]:
+    """Does an error end the job, however many retries are left? What is in both does."""
+    if retry_on is None:
+        return lambda error: fail_on is not None and isinstance(error, fail_on)
+    return lambda error: not isinstance(error, retry_on) or isinstance(error, fail_on or ())
