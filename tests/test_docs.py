@@ -29,7 +29,7 @@ import jobpipe.testing
 import rate_envelope_queue
 from jobpipe import CurrentJob, Job, Jobpipe, JobRequest, JobStatus, JobType, Settings, stores
 from jobpipe.gateway.timetable import Timetable
-from jobpipe.jobtypes.jobtype import TypeOptions
+from jobpipe.jobtypes.terms import TypeOptions
 from jobpipe.model import job as jobs
 from jobpipe.settings import flag_of
 from jobpipe.stores.base import Capabilities, Receipt, Store, WorkerInfo

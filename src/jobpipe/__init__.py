@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from .errors import (
         BadInputError,
         Cancel,
+        Fail,
         JobConflictError,
         JobNotFoundError,
         JobpipeError,
@@ -44,6 +45,7 @@ __all__ = [
     "Cancel",
     "CurrentJob",
     "Explanation",
+    "Fail",
     "Job",
     "JobConflictError",
     "JobError",
@@ -94,6 +96,7 @@ _MODULES = {
     "errors": (
         "BadInputError",
         "Cancel",
+        "Fail",
         "JobConflictError",
         "JobNotFoundError",
         "JobpipeError",

@@ -7,12 +7,11 @@ when it is first needed. Methods are for asyncio; those that end in `_sync` are 
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack
 
 from .errors import BadInputError
 from .gateway.async_store import AsyncStore, unwrap
@@ -22,21 +21,20 @@ from .gateway.jobs import Jobs
 from .gateway.lazy_store import Gateway, LazyStore
 from .gateway.limits import LimitInfo, look_at_limits
 from .gateway.signals import Signals
+from .gateway.sync import is_sync, sync
 from .gateway.throughput import Throughput
-from .gateway.timetable import ScheduleRequest, Timetable
+from .gateway.timetable import Timetable
 from .gateway.views import JobPage, QueueInfo, Stats, filter_of, queues_of, stats_of
 from .jobtypes import builtin
-from .jobtypes.jobtype import JobType, TypeOptions, takes_payload, terms_of
+from .jobtypes.jobtype import JobType
 from .jobtypes.prepare import prepare, prepare_many
+from .jobtypes.registry import Registry
 from .model.admission import Bounds
 from .model.counts import WorkerInfo
-from .model.ids import check_name
 from .model.job import Job, JobStatus
 from .model.newjob import Answer, NewJob, Receipt
-from .model.request import JobOptions, JobRequest, convert, in_seconds, read, read_many
-from .model.schedule import Missed
-from .model.ticks import seconds_of
-from .settings import Settings
+from .model.request import JobOptions, JobRequest, read_many, request_of
+from .settings import Settings, own_queue_size
 from .stores.base import Store
 
 if TYPE_CHECKING:
@@ -47,7 +45,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Jobpipe:
+class Jobpipe(Registry):
     """The job types of a program, and their store.
 
     The store is taken from JOBPIPE_STORE, or else from the argument; by default it is a SQLite file in the working
@@ -70,86 +68,13 @@ class Jobpipe:
             given, lambda: self.settings, lambda: self.capacity, self.signals.notify_work
         )
         self._jobs = Jobs(self._lazy_store, self.signals)
-        self._types: dict[str, JobType[..., Any]] = {}
         self.throughput = Throughput()
         self.service: Service | None = None
         """What runs jobs in this process, or has run them last."""
-        self.schedules = Timetable(self._lazy_store, self.prepare, lambda: self.capacity, self.signals)
-        """The schedules in the store; those of the program are made by `every` and `cron`."""
+        super().__init__(Timetable(self._lazy_store, self.prepare, lambda: self.capacity, self.signals))
         builtin.register(self.job, lambda: self.settings.http_targets)
 
     # Setting up
-
-    @overload
-    def job(self, name: Callable[P, R], /) -> JobType[P, R]: ...
-    @overload
-    def job(
-        self, name: str | None = None, /, **options: Unpack[TypeOptions]
-    ) -> Callable[[Callable[P, R]], JobType[P, R]]: ...
-    def job(self, name: str | Callable[P, R] | None = None, /, **options: Unpack[TypeOptions]) -> Any:
-        """Make a function the handler of a job type, named after the function unless a name is given.
-
-        It takes the payload (its annotation is the model) or nothing; `async def`, or a plain `def`, which runs
-        in a thread. `queue`, `max_retries`, `priority` and `deadline` are the defaults of its jobs;
-        `base`, `cap` and `jitter` set the back-off between retries. `rate` ("5/s" or a Rate) and
-        `concurrency` apply to all processes on the store together: to the type, or to each `key` of a payload.
-        `check` is called with the payload at enqueue and before each run; it raises BadInputError to refuse the job.
-        """
-        if callable(name):
-            return self.job()(name)
-
-        terms = terms_of(options)
-
-        def register(handler: Callable[P, R]) -> JobType[P, R]:
-            type = check_name("the name of the job type", name or getattr(handler, "__name__", None))
-            if type in self._types and not builtin.is_built_in(self._types[type]):
-                raise BadInputError("the name of the job type", f"{type!r} is taken: names must be unique")
-            self._types[type] = job_type = JobType(self, type, handler, terms)
-            return job_type
-
-        return register
-
-    def every(
-        self,
-        seconds: float | timedelta,
-        *,
-        name: str | None = None,
-        missed: Missed | str = Missed.ONE,
-        **options: Unpack[TypeOptions],
-    ) -> Callable[[Callable[[], R]], JobType[[], R]]:
-        """Enqueue a function without arguments as a job at a fixed interval, once for all processes.
-
-        Schedule and job type are named after the function unless a name is given. `missed` decides what
-        happens to ticks that passed while nothing ran: "one" job for all of them, or "none". Options are those of `job`.
-        """
-        return self._scheduled(name, {"every": seconds_of(seconds), "missed": missed}, options)
-
-    def cron(
-        self,
-        expression: str,
-        *,
-        tz: str = "UTC",
-        name: str | None = None,
-        missed: Missed | str = Missed.ONE,
-        **options: Unpack[TypeOptions],
-    ) -> Callable[[Callable[[], R]], JobType[[], R]]:
-        """Like `every`, at the times of a cron expression in a time zone."""
-        return self._scheduled(name, {"cron": expression, "tz": tz, "missed": missed}, options)
-
-    def _scheduled(
-        self, name: str | None, timing: dict[str, Any], options: TypeOptions
-    ) -> Callable[[Callable[[], R]], JobType[[], R]]:
-        def register(handler: Callable[[], R]) -> JobType[[], R]:
-            chosen = check_name("name", name or getattr(handler, "__name__", None))
-            request = convert({"type": chosen, **timing}, ScheduleRequest)
-            if takes_payload(handler):
-                raise BadInputError("handler", f"of a schedule must take no arguments, got {handler!r}")
-            self.schedules.check(chosen, request)
-            job_type: JobType[[], R] = self.job(chosen, **options)(handler)
-            self.schedules.declare(chosen, request)
-            return job_type
-
-        return register
 
     def configure(self, **flags: Any) -> None:
         """Set settings that override the environment, as command-line flags do; call it before the first use."""
@@ -173,17 +98,8 @@ class Jobpipe:
 
     @cached_property
     def capacity(self) -> int:
-        """How many jobs may be ready in a queue before this program cannot enqueue another; 0: no limit.
-
-        The `queue_size` given here, or as a flag. Why not that of the environment: it is for callers over HTTP.
-        """
-        flags, defaults = (
-            {name: value for name, value in given.items() if name == "queue_size"}
-            for given in (self._flags, self._defaults)
-        )
-        return Settings.load(
-            flags, defaults={"queue_size": 0} | defaults, environ={}, env_file=os.devnull
-        ).queue_size
+        """How many jobs may be ready in a queue before this program cannot enqueue another; 0: no limit."""
+        return own_queue_size(self._flags, self._defaults)
 
     @property
     def gateway(self) -> Gateway:
@@ -262,29 +178,26 @@ class Jobpipe:
     # Enqueue
 
     async def enqueue(
-        self, type: str, payload: Any = None, *, connection: Any = None, **options: Unpack[JobOptions]
+        self,
+        type: str | JobRequest,
+        payload: Any = None,
+        *,
+        connection: Any = None,
+        **options: Unpack[JobOptions],
     ) -> Receipt:
-        """Enqueue a job. Options: `id`, `queue`, `max_retries`, `priority`, `delay` or `run_at`, `deadline`,
-        `expires_in` or `expires_at`, `unique` with `on_duplicate` and `max_wait`, `tags`.
+        """Enqueue a job: a type and a payload, or what `JobType.request` returns.
+
+        Options: `id`, `queue`, `max_retries`, `priority`, `delay` or `run_at`, `deadline`, `expires_in` or `expires_at`,
+        `unique` with `on_duplicate` and `max_wait`, `tags`.
 
         Enqueuing the same id with the same content again returns the same job; with other content it is a
         JobConflictError. With a `connection` (sqlite3, psycopg) the job exists once the caller's transaction commits.
         """
-        return (await self._insert([self.prepare(_request(type, payload, options))], connection))[0]
-
-    def enqueue_sync(
-        self, type: str, payload: Any = None, *, connection: Any = None, **options: Unpack[JobOptions]
-    ) -> Receipt:
-        """`enqueue` from any thread, with or without an event loop."""
-        return self._insert_sync([self.prepare(_request(type, payload, options))], connection)[0]
+        return (await self._insert([self.prepare(request_of(type, payload, options))], connection))[0]
 
     async def enqueue_many(self, requests: Iterable[JobRequest], *, connection: Any = None) -> list[Receipt]:
         """Enqueue many jobs: all of them, or none; with a `connection`, in the caller's own transaction."""
         return await self._insert(self.prepare_many(read_many(requests)), connection)
-
-    def enqueue_many_sync(self, requests: Iterable[JobRequest], *, connection: Any = None) -> list[Receipt]:
-        """`enqueue_many` from any thread, with or without an event loop."""
-        return self._insert_sync(self.prepare_many(read_many(requests)), connection)
 
     def prepare(self, request: JobRequest) -> NewJob:
         """The request with its defaults filled in and its payload checked; BadInputError naming the field."""
@@ -303,21 +216,10 @@ class Jobpipe:
             return []
         if connection is None:
             return unwrap(await self.insert(batch))
-        answer = self._insert_in(connection, batch)
-        return unwrap(await answer if isinstance(answer, Awaitable) else answer)
-
-    def _insert_sync(self, batch: list[NewJob], connection: Any) -> list[Receipt]:
-        if not batch:
-            return []
-        if connection is None:
-            return unwrap(self.async_store.insert_now([batch])[0])
-        answer = self._insert_in(connection, batch)
-        if isinstance(answer, Awaitable):
+        answer = self.store.insert_in(connection, batch, capacity=self.capacity)
+        if isinstance(answer, Awaitable) and is_sync():
             raise BadInputError("connection", "is asynchronous: use `await enqueue(…)` with it")
-        return unwrap(answer)
-
-    def _insert_in(self, connection: Any, batch: list[NewJob]) -> Answer | Awaitable[Answer]:
-        return self.store.insert_in(connection, batch, capacity=self.capacity)
+        return unwrap(await answer if isinstance(answer, Awaitable) else answer)
 
     # Inspect
 
@@ -337,8 +239,8 @@ class Jobpipe:
         """The newest jobs, at most `limit`; give `next_cursor` as `cursor` for the next page."""
         return await self._jobs.page(filter_of(status=status, type=type, queue=queue), limit, cursor)
 
-    async def wait(self, id: str, timeout: float = 30.0) -> Job:
-        """Wait until the job is finished; after `timeout` seconds, returns it as it is then."""
+    async def wait(self, id: str, timeout: float | timedelta = 30.0) -> Job:
+        """Wait until the job is finished; after the `timeout`, returns it as it is then."""
         return await self._jobs.wait(id, timeout)
 
     async def explain(self, id: str) -> Explanation:
@@ -393,7 +295,22 @@ class Jobpipe:
         """Undo a pause."""
         return await self._jobs.resume(queue)
 
+    # The same from any thread
 
-def _request(type: str, payload: Any, options: JobOptions) -> JobRequest:
-    given = {name: value for name, value in options.items() if value is not None}
-    return read(in_seconds({"type": type, "payload": payload, **given}))
+    enqueue_sync = sync(enqueue)
+    enqueue_many_sync = sync(enqueue_many)
+    insert_sync = sync(insert)
+    get_sync = sync(get)
+    page_sync = sync(page)
+    wait_sync = sync(wait)
+    explain_sync = sync(explain)
+    stats_sync = sync(stats)
+    queues_sync = sync(queues)
+    limits_sync = sync(limits)
+    workers_sync = sync(workers)
+    cancel_sync = sync(cancel)
+    retry_sync = sync(retry)
+    cancel_many_sync = sync(cancel_many)
+    retry_many_sync = sync(retry_many)
+    pause_sync = sync(pause)
+    resume_sync = sync(resume)

@@ -18,7 +18,7 @@ JobpipeError
   SettingsError(ValueError)            a setting is wrong; `name` names it
   AppBrokenError                       the user's module cannot be imported (see loading.py)
 Signal                                 raised by a handler to decide what happens next; not an error
-  Retry, Snooze, Cancel
+  Retry, Snooze, Cancel, Fail
 """
 
 from __future__ import annotations
@@ -178,6 +178,16 @@ class Signal(Exception):
     """Raised by a handler to decide what happens to its job."""
 
 
+def seconds_of(field: str, value: float | timedelta) -> float:
+    """A duration, given as seconds or as a timedelta, in seconds; BadInputError unless it is finite and not negative."""
+    seconds = value.total_seconds() if isinstance(value, timedelta) else value
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise BadInputError(field, f"must be a number of seconds, or a timedelta, got {value!r}")
+    if not isfinite(seconds) or seconds < 0:
+        raise BadInputError(field, f"must be a number of seconds >= 0, got {value!r}")
+    return float(seconds)
+
+
 class Retry(Signal):
     """Run the job again, after the back-off or after the given time. Uses an attempt; without one left, the job fails."""
 
@@ -185,14 +195,14 @@ class Retry(Signal):
         self, after: float | timedelta | None = None, reason: str = "the handler asked for a retry"
     ) -> None:
         super().__init__(reason)
-        self.after = None if after is None else _seconds("after", after)
+        self.after = None if after is None else seconds_of("after", after)
 
 
 class Snooze(Signal):
     """Run the job again after the given time; this run does not count as an attempt."""
 
     def __init__(self, seconds: float | timedelta) -> None:
-        self.seconds = _seconds("seconds", seconds)
+        self.seconds = seconds_of("seconds", seconds)
         super().__init__(f"snoozed for {self.seconds:g} s")
 
 
@@ -204,13 +214,9 @@ class Cancel(Signal):
         self.reason = reason
 
 
-def _seconds(field: str, value: float | timedelta) -> float:
-    seconds = value.total_seconds() if isinstance(value, timedelta) else value
-    if (
-        isinstance(seconds, bool)
-        or not isinstance(seconds, int | float)
-        or not isfinite(seconds)
-        or seconds < 0
-    ):
-        raise BadInputError(field, f"must be a number of seconds >= 0, got {value!r}")
-    return float(seconds)
+class Fail(Signal):
+    """End the job as failed; it is not retried, however many retries are left."""
+
+    def __init__(self, reason: str = "the handler gave up") -> None:
+        super().__init__(reason)
+        self.reason = reason

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
+from datetime import timedelta
 from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -220,6 +221,16 @@ class Settings:
         return cls(**{name: each.value for name, each in given.items()})
 
 
+def own_queue_size(flags: Mapping[str, Any], defaults: Mapping[str, Any]) -> int:
+    """The `queue_size` that a program was given. Why not that of the environment: it is for callers over HTTP."""
+    flags, defaults = (
+        {name: value for name, value in given.items() if name == "queue_size"} for given in (flags, defaults)
+    )
+    return Settings.load(
+        flags, defaults={"queue_size": 0} | defaults, environ={}, env_file=os.devnull
+    ).queue_size
+
+
 def flag_of(name: str) -> str:
     """The flag of a setting on the command line."""
     return "--" + name.replace("_", "-")
@@ -233,6 +244,8 @@ def variables_of(setting: Field[Any]) -> list[str]:
 
 def _read(source: str, setting: Field[Any], value: Any) -> Any:
     read = setting.metadata["read"]
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
     text = ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
     try:
         return read(text)

@@ -157,7 +157,9 @@ def test_values_that_no_pipe_takes_are_named(on: On) -> None:
         Jobpipe(5)  # type: ignore[arg-type]
 
     async def scenario(pipe: Jobpipe) -> None:
-        with pytest.raises(BadInputError, match="timeout must be a number of seconds, got '1'"):
+        with pytest.raises(
+            BadInputError, match="timeout must be a number of seconds, or a timedelta, got '1'"
+        ):
             await pipe.wait("a", "1")  # type: ignore[arg-type]
         with pytest.raises(BadInputError, match="request must be a ScheduleRequest"):
             await pipe.schedules.put("s", {"type": "echo"})  # type: ignore[arg-type]

@@ -19,6 +19,7 @@ from ..failpoints import reach
 from ..model.admission import Bounds
 from ..model.newjob import Answer, NewJob, Receipt
 from ..stores.base import Store
+from .sync import is_sync
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -59,14 +60,14 @@ class AsyncStore:
 
     async def call(self, verb: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a verb of the store."""
-        if self._threads is None:
+        if self._threads is None or is_sync():
             return verb(*args, **kwargs)
         return await asyncio.get_running_loop().run_in_executor(self._threads, partial(verb, *args, **kwargs))
 
     async def insert(self, batch: Sequence[NewJob], bounds: Bounds | None = None) -> Answer:
         """Insert a batch, together with others that come at the same time."""
         bounds = self._bounds if bounds is None else bounds
-        if self._threads is None:
+        if self._threads is None or is_sync():
             return self.insert_now([batch], bounds)[0]
         loop = asyncio.get_running_loop()
         group = self._groups.get(loop)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
+import time
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 
-from ..errors import BadInputError, JobNotFoundError, WrongStatusError
+from ..errors import BadInputError, JobNotFoundError, WrongStatusError, seconds_of
 from ..model.counts import Filter, JobEvent
 from ..model.ids import check_name, check_text
 from ..model.job import FINISHED, Job, JobStatus, Move, sources
 from .explain import Explanation, explain
 from .lazy_store import Gateway
 from .signals import Signals
+from .sync import Bell
 from .views import JobPage, QueueInfo, queues_of, read_cursor
 
 MOST_AT_ONCE = 500
@@ -44,32 +46,24 @@ class Jobs:
         page = await async_store.call(store.page, filter, limit, read_cursor(cursor))
         return JobPage(page.jobs, None if page.next is None else str(page.next))
 
-    async def wait(self, id: str, timeout: float) -> Job:
+    async def wait(self, id: str, timeout: float | timedelta) -> Job:
         """The job as soon as it is finished, or as it is after the timeout."""
-        if isinstance(timeout, bool) or not isinstance(timeout, int | float):
-            raise BadInputError("timeout", f"must be a number of seconds, got {timeout!r}")
-        loop = asyncio.get_running_loop()
-        until = loop.time() + timeout
-        changed = asyncio.Event()
+        until = time.monotonic() + seconds_of("timeout", timeout)
+        bell = Bell()
 
         def on_events(events: list[JobEvent]) -> None:
             if any(event.id == id and event.status in FINISHED for event in events):
-                loop.call_soon_threadsafe(changed.set)
+                bell.ring()
 
         _, async_store, feed = self._gateway()
         unsubscribe = await async_store.call(feed.subscribe, on_events)
         try:
             while True:
                 job = await self.get(id)
-                remaining = until - loop.time()
+                remaining = until - time.monotonic()
                 if job.is_finished or remaining <= 0:
                     return job
-                try:
-                    async with asyncio.timeout(min(remaining, _LOOK_AGAIN)):
-                        await changed.wait()
-                except TimeoutError:
-                    pass
-                changed.clear()
+                await bell.wait(min(remaining, _LOOK_AGAIN))
         finally:
             unsubscribe()
 

@@ -5,15 +5,21 @@ Every process that serves or works calls `tick`; the store lets one of them put 
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable
-from datetime import datetime
-from typing import Annotated, Any
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType, json
 
-from ..errors import BadInputError, JobpipeError, QueueFullError, ScheduleNotFoundError, StoreError
+from ..errors import (
+    BadInputError,
+    JobpipeError,
+    QueueFullError,
+    ScheduleNotFoundError,
+    StoreError,
+    seconds_of,
+)
 from ..failpoints import reach
 from ..model.admission import Bounds
 from ..model.ids import check_name, check_text
@@ -26,12 +32,16 @@ from ..stores.base import ScheduleStore
 from .async_store import unwrap
 from .lazy_store import Gateway
 from .signals import Signals
+from .sync import in_thread, sync
 
 logger = logging.getLogger("jobpipe")
 
 Expression = Annotated[str, Meta(max_length=200, extra_json_schema={"format": "cron"})]
 Zone = Annotated[str, Meta(max_length=100, extra_json_schema={"format": "time-zone"})]
-Interval = Annotated[float, Meta(extra_json_schema={"minimum": SHORTEST, "maximum": LONGEST})]
+if TYPE_CHECKING:
+    Interval = float | timedelta
+else:
+    Interval = Annotated[float, Meta(extra_json_schema={"minimum": SHORTEST, "maximum": LONGEST})]
 
 
 class ScheduleRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -107,7 +117,7 @@ class Timetable:
         checked: ScheduleRequest = convert(_given(request), ScheduleRequest)
         check_name("name", name)
         # Why in a thread: that an expression never fires may take seconds to find.
-        await asyncio.to_thread(_timing, checked)
+        await in_thread(_timing, checked)
         return info_of(await self._call(self._put, name, checked))
 
     async def all(self) -> list[ScheduleInfo]:
@@ -140,6 +150,14 @@ class Timetable:
         entry = await self._call(_entry, name)
         request = JobRequest(type=entry.type, payload=json.decode(entry.payload), queue=entry.queue)
         return unwrap(await self._gateway().async_store.insert([self._prepare(request)], bounds))[0]
+
+    put_sync = sync(put)
+    all_sync = sync(all)  # noqa: A003
+    get_sync = sync(get)
+    drop_sync = sync(drop)
+    pause_sync = sync(pause)
+    resume_sync = sync(resume)
+    run_sync = sync(run)
 
     def tick(self, store: ScheduleStore) -> float | None:
         """Put in the jobs of all ticks that are due; in how many seconds the next one is."""
@@ -219,7 +237,7 @@ class Timetable:
 
 
 def _timing(request: ScheduleRequest) -> Timing:
-    every = None if request.every is UNSET else request.every
+    every = None if request.every is UNSET else seconds_of("every", request.every)
     cron = None if request.cron is UNSET else request.cron
     tz = None if request.tz is UNSET else request.tz
     return Timing(every=every, cron=cron, tz="UTC" if cron is not None and tz is None else tz)
@@ -227,6 +245,8 @@ def _timing(request: ScheduleRequest) -> Timing:
 
 def _given(request: ScheduleRequest) -> dict[str, Any]:
     fields = {name: getattr(request, name) for name in request.__struct_fields__}
+    if isinstance(request.every, timedelta):
+        fields["every"] = request.every.total_seconds()
     return {name: value for name, value in fields.items() if value is not UNSET}
 
 

@@ -7,13 +7,14 @@ from typing import Any
 
 from msgspec import UNSET
 
-from ..errors import BadInputError, JobConflictError
+from ..errors import BadInputError, JobConflictError, seconds_of
 from ..model import json
 from ..model.ids import check_id, check_name, new_id
 from ..model.job import DEFAULT_QUEUE, DEFAULT_RETRIES, FORMER_RETRIES, OnDuplicate
 from ..model.newjob import NewJob
 from ..model.request import JobRequest, check
-from .jobtype import Defaults, JobType
+from .jobtype import JobType
+from .terms import Defaults
 
 _DEFAULTS = Defaults(queue=DEFAULT_QUEUE, max_retries=DEFAULT_RETRIES, priority=0, deadline=None)
 """Of a type that this process does not know."""
@@ -29,9 +30,9 @@ def prepare(request: JobRequest, job_type: JobType[..., Any] | None, max_payload
     queue = defaults.queue if request.queue is UNSET else check_name("queue", request.queue)
     max_retries = defaults.max_retries if request.max_retries is UNSET else request.max_retries
     priority = defaults.priority if request.priority is UNSET else request.priority
-    deadline = defaults.deadline if request.deadline is UNSET else request.deadline
+    deadline = defaults.deadline if request.deadline is UNSET else seconds_of("deadline", request.deadline)
     run_at = None if request.run_at is UNSET else request.run_at.timestamp()
-    delay = 0.0 if request.delay is UNSET else float(request.delay)
+    delay = 0.0 if request.delay is UNSET else seconds_of("delay", request.delay)
     more = _more_of(request)
     retries = [max_retries]
     # Why only with an id: one that was made just now can be no other job's.
@@ -67,13 +68,13 @@ def _more_of(request: JobRequest) -> dict[str, Any]:
     if request.expires_at is not UNSET:
         more["expires_at"] = request.expires_at.timestamp()
     if request.expires_in is not UNSET:
-        more["expires_in"] = float(request.expires_in)
+        more["expires_in"] = seconds_of("expires_in", request.expires_in)
     if request.unique is not UNSET:
         more["unique"] = check_id(request.unique, "unique")
         given = request.on_duplicate
         more["on_duplicate"] = OnDuplicate.KEEP if given is UNSET else given
         if request.max_wait is not UNSET:
-            more["max_wait"] = float(request.max_wait)
+            more["max_wait"] = seconds_of("max_wait", request.max_wait)
     if request.tags is not UNSET and request.tags:
         more["tags"] = tuple(dict.fromkeys(request.tags))
     return more

@@ -5,9 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import isfinite
 
-from ..errors import BadInputError
+from ..errors import BadInputError, seconds_of
 
 _LARGEST_EXPONENT = 60
 """2 to this, times any base, is above any cap."""
@@ -26,14 +25,7 @@ class Backoff:
 
     def __post_init__(self) -> None:
         for field in ("base", "cap"):
-            value = getattr(self, field)
-            if (
-                isinstance(value, bool)
-                or not isinstance(value, int | float)
-                or not isfinite(value)
-                or value < 0
-            ):
-                raise BadInputError(field, f"must be a number of seconds >= 0, got {value!r}")
+            object.__setattr__(self, field, seconds_of(field, getattr(self, field)))
         if not isinstance(self.jitter, bool):
             raise BadInputError("jitter", f"must be True or False, got {self.jitter!r}")
 

@@ -6,9 +6,9 @@ import traceback
 from collections.abc import Callable
 from types import TracebackType
 
-from rate_envelope_queue import RateLimited
+from rate_envelope_queue import Cancelled, DeadlineExceeded, RateLimited
 
-from ..errors import Cancel, Retry, Snooze
+from ..errors import Cancel, Fail, Retry, Snooze
 from .backoff import Backoff
 from .job import JobError, Move
 from .lease import Claim, Outcome
@@ -35,14 +35,19 @@ class Carried(Exception):
         self.signal = signal
 
 
-def outcome_of(error: BaseException, claim: Claim, backoff: Backoff) -> Outcome:
-    """What follows a run that raised."""
+def outcome_of(
+    error: BaseException,
+    claim: Claim,
+    backoff: Backoff,
+    is_final: Callable[[BaseException], bool] = lambda _: False,
+) -> Outcome:
+    """What follows a run that raised; errors that are final by the rules of its type fail the job."""
     if isinstance(error, Carried):
         error = error.signal
     for kind, decide in _DECISIONS:
         if isinstance(error, kind):
             return decide(error, claim, backoff)
-    return _failed(error, claim, backoff, None)
+    return _give_up(error) if is_final(error) else _failed(error, claim, backoff)
 
 
 def _retry(error: Retry, claim: Claim, backoff: Backoff) -> Outcome:
@@ -64,14 +69,22 @@ def _cancel(error: Cancel, claim: Claim, backoff: Backoff) -> Outcome:
     )
 
 
+def _fail(error: Fail, claim: Claim, backoff: Backoff) -> Outcome:
+    return _give_up(error)
+
+
 def _hopeless(error: Hopeless, claim: Claim, backoff: Backoff) -> Outcome:
-    return Outcome(move=Move.FAIL, error=error_of(error.__cause__ or error))
+    return _give_up(error.__cause__ or error)
 
 
-def _failed(error: BaseException, claim: Claim, backoff: Backoff, after: float | None) -> Outcome:
+def _give_up(error: BaseException) -> Outcome:
+    return Outcome(move=Move.FAIL, error=error_of(error))
+
+
+def _failed(error: BaseException, claim: Claim, backoff: Backoff, after: float | None = None) -> Outcome:
     """A retry if one is left, after the back-off unless the handler chose a time."""
     if claim.attempts > claim.max_retries:
-        return Outcome(move=Move.FAIL, error=error_of(error))
+        return _give_up(error)
     delay = backoff.delay(claim.attempts) if after is None else after
     return Outcome(move=Move.RETRY, error=error_of(error), delay=min(delay, LONGEST_DELAY))
 
@@ -82,6 +95,10 @@ _DECISIONS: tuple[tuple[type[BaseException], Callable[..., Outcome]], ...] = (
     (Cancel, _cancel),
     (RateLimited, _rate_limited),
     (Hopeless, _hopeless),
+    (Fail, _fail),
+    # Why here: no rule of a type is about them; the next run may be in time.
+    (DeadlineExceeded, _failed),
+    (Cancelled, _failed),
 )
 
 
@@ -104,7 +121,7 @@ def error_of(error: BaseException) -> JobError:
 
 
 _OURS = (
-    *("rate_envelope_queue.", "jobpipe.worker.", "jobpipe.jobtypes.jobtype"),
+    *("rate_envelope_queue.", "jobpipe.worker.", "jobpipe.jobtypes.signature"),
     *("concurrent.futures.", "asyncio."),
 )
 

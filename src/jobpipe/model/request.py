@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from math import isfinite
-from typing import Annotated, Any, ClassVar, Literal, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypedDict
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -39,10 +39,16 @@ Retries = Annotated[
     ),
 ]
 Priority = Annotated[int, Meta(ge=-1000, le=1000)]
-Delay = Annotated[float, Meta(ge=0, le=LONGEST_DELAY)]
-Deadline = Annotated[float, Meta(gt=0, le=LONGEST_DEADLINE)]
+if TYPE_CHECKING:
+    # Why only there: programs may give a timedelta, which `in_seconds` turns into what JSON and all else here has.
+    Delay = float | timedelta
+    Deadline = float | timedelta
+    MaxWait = float | timedelta
+else:
+    Delay = Annotated[float, Meta(ge=0, le=LONGEST_DELAY)]
+    Deadline = Annotated[float, Meta(gt=0, le=LONGEST_DEADLINE)]
+    MaxWait = Annotated[float, Meta(gt=0, le=LONGEST_DELAY)]
 Instant = Annotated[datetime, Meta(tz=True)]
-MaxWait = Annotated[float, Meta(gt=0, le=LONGEST_DELAY)]
 Tag = Annotated[str, Meta(min_length=1, max_length=LONGEST_TAG)]
 Tags = Annotated[list[Tag], Meta(max_length=MOST_TAGS)]
 
@@ -84,8 +90,8 @@ class JobOptions(TypedDict, total=False):
     max_retries: int | None
     priority: int | None
     run_at: datetime | None
-    delay: float | None
-    deadline: float | None
+    delay: float | timedelta | None
+    deadline: float | timedelta | None
     expires_at: datetime | None
     expires_in: float | timedelta | None
     unique: str | None
@@ -94,7 +100,7 @@ class JobOptions(TypedDict, total=False):
     tags: Iterable[str] | None
 
 
-_DURATIONS = ("expires_in", "max_wait")
+_DURATIONS = ("delay", "deadline", "expires_in", "max_wait")
 
 
 def in_seconds(fields: dict[str, Any]) -> dict[str, Any]:
@@ -103,6 +109,20 @@ def in_seconds(fields: dict[str, Any]) -> dict[str, Any]:
         if isinstance(value := fields.get(name), timedelta):
             fields[name] = value.total_seconds()
     return fields
+
+
+def request_of(type: str | JobRequest, payload: Any, options: JobOptions) -> JobRequest:
+    """The request in the arguments of a call: a type and a payload, or a request that the options add to."""
+    given = in_seconds({name: value for name, value in options.items() if value is not None})
+    if not isinstance(type, JobRequest):
+        return read({"type": type, "payload": payload, **given})
+    if payload is not None:
+        raise BadInputError("payload", "is part of the request: give it there only")
+    return read(_given(type) | given)
+
+
+def _given(request: JobRequest) -> dict[str, Any]:
+    return in_seconds({name: value for name, value in asdict(request).items() if value is not UNSET})
 
 
 def read(fields: Any, where: str = "") -> JobRequest:
@@ -128,8 +148,7 @@ def read_many(requests: Iterable[JobRequest], where: str = "jobs") -> Iterator[J
         ):
             yield request  # names and payload are looked at by whoever prepares the job
             continue
-        given = {name: value for name, value in asdict(request).items() if value is not UNSET}
-        yield read(in_seconds(given), f"{where}[{index}].")
+        yield read(_given(request), f"{where}[{index}].")
 
 
 def check(request: JobRequest, where: str = "") -> JobRequest:
@@ -176,8 +195,8 @@ def check_tag(field: str, value: object) -> str:
     return value if type(value) is str else str.__str__(value)
 
 
-def _check_finite(seconds: float | UnsetType, field: str) -> None:
-    if seconds is not UNSET and not isfinite(seconds):
+def _check_finite(seconds: float | timedelta | UnsetType, field: str) -> None:
+    if isinstance(seconds, float) and not isfinite(seconds):
         raise BadInputError(field, f"must be a finite number of seconds, got {seconds!r}")
 
 

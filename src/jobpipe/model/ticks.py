@@ -7,7 +7,7 @@ the store lets one of them put the job in. Nothing here knows the local clock.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from msgspec.structs import replace
 
@@ -66,14 +66,6 @@ def _read(cron: str, tz: str | None) -> Cron:
         if str(error).startswith("tz "):
             raise BadInputError("tz", f"must be the name of a time zone, got {tz!r}") from None
         raise BadInputError("cron", str(error).removeprefix("expr ")) from None
-
-
-def seconds_of(every: float | timedelta) -> float:
-    """An interval as seconds; BadInputError for what is none."""
-    seconds = every.total_seconds() if isinstance(every, timedelta) else every
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        raise BadInputError("every", f"must be a number of seconds, got {every!r}")
-    return float(seconds)
 
 
 def timing_of(entry: ScheduleEntry) -> Timing:

@@ -109,19 +109,24 @@ class Executor:
         if run.is_cancelling:
             outcome = Outcome(move=Move.CANCEL, progress=run.progress)
         else:
-            outcome = replace(outcome_of(error, run.claim, run.job_type.backoff), progress=run.progress)
+            job_type = run.job_type
+            outcome = outcome_of(error, run.claim, job_type.backoff, job_type.is_final)
+            outcome = replace(outcome, progress=run.progress)
             _log(run.claim, outcome)
         self._settler.end(run, outcome)
         return drop()
 
 
 def _result(value: Any) -> bytes:
-    """What a handler returned, as JSON; BadInputError for what is none, or is too much."""
-    raw = json.encode(value, "result")
-    if len(raw) > MOST_RESULT:
-        raise BadInputError(
-            "result", f"takes {len(raw):,} bytes as JSON, {MOST_RESULT:,} are allowed: store it elsewhere"
-        )
+    """What a handler returned, as JSON; Hopeless for what is none, or is too much: the next run would return the same."""
+    try:
+        raw = json.encode(value, "result")
+        if len(raw) > MOST_RESULT:
+            raise BadInputError(
+                "result", f"takes {len(raw):,} bytes as JSON, {MOST_RESULT:,} are allowed: store it elsewhere"
+            )
+    except BadInputError as error:
+        raise Hopeless from error
     return raw
 
 

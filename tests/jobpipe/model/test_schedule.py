@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobpipe import BadInputError, Missed
+from jobpipe.errors import seconds_of
 from jobpipe.model.ids import check_id
-from jobpipe.model.ticks import LATE, Timing, following, is_missed, placed, preview, seconds_of, tick_id
+from jobpipe.model.ticks import LATE, Timing, following, is_missed, placed, preview, tick_id
 from jobpipe.stores.base import ScheduleEntry
 
 START = 1_800_000_000.25
@@ -211,8 +212,9 @@ def test_a_wrong_timing_is_refused_with_its_field(given: dict[str, Any], field: 
 
 
 def test_an_interval_is_a_number_or_a_timedelta() -> None:
-    assert (seconds_of(5), seconds_of(0.5), seconds_of(timedelta(minutes=1))) == (5.0, 0.5, 60.0)
-    wrong: list[Any] = ["5", None, True]
+    given = [5, 0.5, timedelta(minutes=1), timedelta(0)]
+    assert [seconds_of("every", each) for each in given] == [5.0, 0.5, 60.0, 0.0]
+    wrong: list[Any] = ["5", None, True, -1, inf, nan, timedelta(seconds=-1)]
     for each in wrong:
         with pytest.raises(BadInputError, match=r"^every must be a number of seconds"):
-            seconds_of(each)
+            seconds_of("every", each)

@@ -1,0 +1,114 @@
+"""Terms: what a program says of a job type beside its handler, checked when it is registered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypedDict
+
+from msgspec import UNSET
+
+from rate_envelope_queue import Rate
+
+from ..errors import BadInputError, seconds_of
+from ..gateway.limits import limit_of
+from ..model.backoff import Backoff
+from ..model.gate import Limit
+from ..model.ids import check_name
+from ..model.job import DEFAULT_QUEUE, DEFAULT_RETRIES
+from ..model.request import in_seconds, read
+from ..model.text import did_you_mean
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Defaults:
+    """What a job of the type has where the caller says nothing."""
+
+    queue: str
+    max_retries: int
+    priority: int
+    deadline: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """On which terms the jobs of a type run."""
+
+    defaults: Defaults
+    backoff: Backoff
+    limit: Limit | None
+    key: Callable[[Any], Any] | None
+    check: Callable[[Any], object] | None
+    is_final: Callable[[BaseException], bool]
+    """Does such an error fail the job, though retries are left?"""
+
+
+Kinds = type[BaseException] | tuple[type[BaseException], ...]
+
+
+class TypeOptions(TypedDict, total=False):
+    """The options of a job type."""
+
+    queue: str
+    max_retries: int
+    priority: int
+    deadline: float | timedelta | None
+    base: float | timedelta
+    cap: float | timedelta
+    jitter: bool
+    rate: Rate | str | None
+    concurrency: int | None
+    key: Callable[[Any], str | int] | None
+    check: Callable[[Any], object] | None
+    retry_on: Kinds | None
+    fail_on: Kinds | None
+
+
+def terms_of(options: TypeOptions) -> Terms:
+    """What was said of a type, checked. Why through a request: defaults obey the same rules as the fields of a job."""
+    known = TypeOptions.__annotations__
+    unknown = sorted(options.keys() - known.keys())
+    if unknown:
+        hint = did_you_mean(unknown[0], known) or f"; known options: {', '.join(known)}"
+        raise TypeError(f"unknown option {unknown[0]!r}{hint}")
+    named: Mapping[str, Any] = options
+    fields = {name: named[name] for name in ("queue", "max_retries", "priority") if name in named}
+    if named.get("deadline") is not None:
+        fields["deadline"] = named["deadline"]
+    given = read(in_seconds(fields))
+    key = named.get("key")
+    return Terms(
+        defaults=Defaults(
+            queue=DEFAULT_QUEUE if given.queue is UNSET else check_name("queue", given.queue),
+            max_retries=DEFAULT_RETRIES if given.max_retries is UNSET else given.max_retries,
+            priority=0 if given.priority is UNSET else given.priority,
+            deadline=None if given.deadline is UNSET else seconds_of("deadline", given.deadline),
+        ),
+        backoff=Backoff(**{name: named[name] for name in ("base", "cap", "jitter") if name in named}),
+        limit=limit_of(named.get("rate"), named.get("concurrency"), key),
+        key=key,
+        check=named.get("check"),
+        is_final=_is_final(
+            _kinds("retry_on", named.get("retry_on")), _kinds("fail_on", named.get("fail_on"))
+        ),
+    )
+
+
+def _kinds(field: str, given: Any) -> tuple[type[BaseException], ...] | None:
+    if given is None:
+        return None
+    kinds = tuple(given) if isinstance(given, tuple | list | set | frozenset) else (given,)
+    for kind in kinds:
+        if not (isinstance(kind, type) and issubclass(kind, BaseException)):
+            raise BadInputError(field, f"must be an exception class, or a tuple of them, got {kind!r}")
+    return kinds
+
+
+def _is_final(
+    retry_on: tuple[type[BaseException], ...] | None, fail_on: tuple[type[BaseException], ...] | None
+) -> Callable[[BaseException], bool]:
+    """Does an error end the job, however many retries are left? What is in both does."""
+    if retry_on is None:
+        return lambda error: fail_on is not None and isinstance(error, fail_on)
+    return lambda error: not isinstance(error, retry_on) or isinstance(error, fail_on or ())
