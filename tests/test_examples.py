@@ -116,6 +116,10 @@ PRINTS: dict[str, list[str] | set[str]] = {
         "report on Mon 09:00, 07:00 UTC",
         "2 reports, the next at Tue 09:00",
     ],
+    "23_jobpipe_chosen_queues.py": [
+        "mail: 3 at once, media: 1 at once",
+        "no_worker: No worker serves the queue 'reports': start one that does",
+    ],
     "14_jobpipe.py": [
         "order-17 once more: a new job? False",
         "resize: cat.jpg is smaller, 100%",

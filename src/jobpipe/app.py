@@ -34,7 +34,7 @@ from .model.counts import WorkerInfo
 from .model.job import Job, JobStatus
 from .model.newjob import Answer, NewJob, Receipt
 from .model.request import JobOptions, JobRequest, read_many, request_of
-from .settings import Settings, own_queue_size
+from .settings import Chosen, Settings, own_queue_size
 from .stores.base import Store
 
 if TYPE_CHECKING:
@@ -133,28 +133,28 @@ class Jobpipe(Registry):
         await asyncio.to_thread(self.close)
 
     @asynccontextmanager
-    async def running(self, workers: int | None = None) -> AsyncIterator[Self]:
-        """Run jobs in this process for as long as the block lasts; then stop gracefully."""
-        service = self.make_service(workers)
+    async def running(self, workers: int | None = None, **chosen: Unpack[Chosen]) -> AsyncIterator[Self]:
+        """Run jobs in this process, all or chosen ones, for as long as the block lasts; then stop gracefully."""
+        service = self.make_service(workers=workers, **chosen)
         await service.start()
         try:
             yield self
         finally:
             await service.stop()
 
-    def make_service(self, workers: int | None = None) -> Service:
-        """What runs its jobs in this process: to be started and stopped, one at a time."""
+    def make_service(self, **chosen: Any) -> Service:
+        """What runs its jobs in this process: to be started and stopped, one at a time; settings may be given."""
         from .worker.service import Service  # Why here: a process that only enqueues needs none of it
 
+        given = {name: value for name, value in chosen.items() if value is not None}
         return Service(
             self._lazy_store,
-            self.settings,
+            Settings.load(self._flags, defaults=self._defaults, arguments=given) if given else self.settings,
             self.types,
             self.schedules,
             self.signals,
             self.throughput,
             register=self._register,
-            workers=workers,
         )
 
     def _register(self, service: Service | None) -> None:

@@ -7,15 +7,16 @@ that names the setting as the user wrote it, and never shows a secret.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import Field, dataclass, field, fields
 from datetime import timedelta
 from math import isfinite
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypedDict
 
-from .errors import SettingsError
+from .errors import BadInputError, SettingsError
 from .failpoints import VARIABLE
+from .model.ids import read_names, read_queues, slots_of
 from .model.text import did_you_mean
 from .model.url import BadUrlError, read_target
 
@@ -109,6 +110,14 @@ def _setting(default: Any, env: str, read: Callable[[str], Any], help: str, *, s
     return field(default=default, repr=not secret, metadata=metadata)
 
 
+class Chosen(TypedDict, total=False):
+    """Which jobs a process runs, where a call says so."""
+
+    queues: Mapping[str, int] | Collection[str] | None
+    except_queues: Collection[str] | None
+    types: Collection[str] | None
+
+
 class _Given(NamedTuple):
     """A value as it was found."""
 
@@ -125,6 +134,16 @@ class Settings:
     workers: int = _setting(
         4, "WORKERS", _integer(0, 10_000), "jobs to run at once in each process; 0: API only"
     )
+    queues: tuple[str, ...] = _setting(
+        (),
+        "JOBPIPE_QUEUES",
+        read_queues,
+        "run only jobs of these queues; with slots for each: mail=6,media=2",
+    )
+    except_queues: tuple[str, ...] = _setting(
+        (), "JOBPIPE_EXCEPT_QUEUES", read_names, "run no jobs of these queues"
+    )
+    types: tuple[str, ...] = _setting((), "JOBPIPE_TYPES", read_names, "run only jobs of these types")
     queue_size: int = _setting(
         64,
         "QUEUE_SIZE",
@@ -192,12 +211,13 @@ class Settings:
         defaults: Mapping[str, Any] | None = None,
         environ: Mapping[str, str] | None = None,
         env_file: Path | str = ".env",
+        arguments: Mapping[str, Any] | None = None,
     ) -> Self:
         """Flags win over the environment, that over the `.env` file, that over the defaults of the program.
 
-        Flags and defaults are given by field name; None counts as not given.
+        Arguments of a call win over all. All are given by field name; None counts as not given.
         """
-        flags, defaults = flags or {}, defaults or {}
+        flags, defaults, arguments = flags or {}, defaults or {}, arguments or {}
         table = {each.name: each for each in fields(cls)}
         unknown = sorted((flags.keys() | defaults.keys()) - table.keys())
         if unknown:
@@ -208,6 +228,7 @@ class Settings:
         for name, each in table.items():
             names = variables_of(each)
             sources = [
+                _Given(0, name, arguments.get(name)),
                 _Given(0, flag_of(name), flags.get(name)),
                 *(_Given(1, env, environ.get(env)) for env in names),
                 *(_Given(2, f"{env} (in {env_file})", from_file.get(env)) for env in names),
@@ -218,6 +239,7 @@ class Settings:
                 given[name] = found._replace(value=_read(found.source, each, found.value))
         _open_token_file(given, table["token"])
         _check_read_token(given)
+        _check_queues(given)
         return cls(**{name: each.value for name, each in given.items()})
 
 
@@ -246,10 +268,13 @@ def _read(source: str, setting: Field[Any], value: Any) -> Any:
     read = setting.metadata["read"]
     if isinstance(value, timedelta):
         value = value.total_seconds()
-    text = ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
+    if isinstance(value, Mapping):
+        value = [f"{name}={each}" for name, each in value.items()]
+    is_many = isinstance(value, Collection) and not isinstance(value, str)
+    text = ",".join(map(str, value)) if is_many else str(value)
     try:
         return read(text)
-    except _WrongPart as error:
+    except (_WrongPart, BadInputError) as error:
         raise SettingsError(source, f"must be {read.__doc__}: {error}") from None
     except ValueError:
         shown = repr(text) if len(text) <= 60 else f"{text[:60]!r}…"
@@ -283,6 +308,28 @@ def _check_read_token(given: Mapping[str, _Given]) -> None:
         raise SettingsError(
             given["read_token"].source, "must differ from JOBPIPE_TOKEN: it must not allow writing"
         )
+
+
+def _check_queues(given: dict[str, _Given]) -> None:
+    """Slots by queue say how many workers there are."""
+    queues, others, workers = (given.get(name) for name in ("queues", "except_queues", "workers"))
+    if queues is None:
+        return
+    if others is not None:
+        raise SettingsError(
+            others.source,
+            f"cannot be combined with {queues.source}: name the queues to serve, or those not to",
+        )
+    slots = [own for own in slots_of(queues.value).values() if own is not None]
+    if not slots:
+        return
+    # Why not always: the environment may be meant for other processes than this one.
+    if workers is not None and workers.rank <= queues.rank and workers.value != sum(slots):
+        raise SettingsError(
+            workers.source,
+            f"must be the sum of the slots in {queues.source}, which is {sum(slots)}, got {workers.value}: leave it out",
+        )
+    given["workers"] = queues._replace(value=sum(slots))
 
 
 def unknown_settings(environ: Mapping[str, str] | None = None, env_file: Path | str = ".env") -> list[str]:

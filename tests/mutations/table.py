@@ -113,8 +113,8 @@ MUTATIONS = (
     Mutation(
         "claim loop: what came while there was no room is forgotten",
         f"{_WORKER}/claim_loop.py",
-        "                self._prefetch.has_more = True  # Why: what it was woken for is for when there is room\n",
-        "                pass\n",
+        "            pool.prefetch.has_more = True  # Why: what it was woken for is for when there is room\n",
+        "            pass\n",
         (f"{_RUNS}::test_a_job_that_came_while_all_places_were_taken_begins_as_soon_as_one_is_free",),
     ),
     Mutation(

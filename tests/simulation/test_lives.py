@@ -14,7 +14,7 @@ import pytest
 from jobpipe.model.admission import Bounds
 from jobpipe.model.gate import Limit
 from jobpipe.model.job import Move
-from jobpipe.stores.base import ClaimResult, Lease, NewJob, Receipt, Rescued, Settlement
+from jobpipe.stores.base import ClaimResult, Lease, NewJob, QueueChoice, Receipt, Rescued, Settlement
 from jobpipe.stores.memory import MemoryStore
 from jobpipe.stores.memory.record import Record
 from jobpipe.worker import claim_loop
@@ -159,8 +159,9 @@ class Unlimited(MemoryStore):
         lease: float,
         limits: Sequence[Limit] = (),
         begin: int | None = None,
+        queues: QueueChoice | None = None,
     ) -> ClaimResult:
-        return super().claim(worker, types, limit, lease, (), begin)
+        return super().claim(worker, types, limit, lease, (), begin, queues)
 
 
 class Forgetful(MemoryStore):

@@ -21,6 +21,7 @@ from jobpipe.stores.base import (
     LeaseState,
     NewJob,
     Outcome,
+    QueueChoice,
     Receipt,
     Refusal,
     Rescued,
@@ -152,8 +153,9 @@ class Witness:
         lease: float,
         limits: Sequence[Limit] = (),
         begin: int | None = None,
+        queues: QueueChoice | None = None,
     ) -> ClaimResult:
-        result = self.store.claim(worker, types, limit, lease, limits, begin)
+        result = self.store.claim(worker, types, limit, lease, limits, begin, queues)
         if len(result.claims) > limit:
             raise self.fail(f"a claim of {limit} brought {len(result.claims)}")
         for number, claim in enumerate(result.claims):

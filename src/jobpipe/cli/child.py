@@ -27,6 +27,7 @@ def run_child(link: SupervisorLink, *, app: str | None, flags: Mapping[str, Any]
         pipe = load_pipe(app)
         pipe.configure(**flags)
         told = _settings_to_tell(pipe)
+        pipe.make_service()  # Why already: types that the app does not have are refused before anything starts
         if not is_web and not pipe.settings.workers:
             raise SettingsError(
                 "WORKERS",

@@ -72,16 +72,25 @@ def _why_queued(store: Store, job: Job, needs: str) -> Explanation:
             text=f"No worker knows the type {job.type!r} ({known}): start one that does{f' ({needs})' if needs else ''}.",
             blockers=tuple(worker.name for worker in workers),
         )
+    serving = [worker for worker in able if worker.serves(job.queue)]
+    if not serving:
+        others = any(worker.serves(job.queue) for worker in workers)
+        who = f"No worker that knows the type {job.type!r}" if others else "No worker"
+        return Explanation(
+            reason=Reason.NO_WORKER,
+            text=f"{who} serves the queue {job.queue!r}: start one that does (jobpipe worker --queues {job.queue}).",
+            blockers=tuple(worker.name for worker in able),
+        )
     limited = _why_limited(store, job, able)
     if limited is not None:
         return limited
     ahead = store.ahead(job.id)
-    running = tuple(id for worker in able for id in worker.running)
+    slots, taken = map(sum, zip(*(worker.slots_for(job.queue) for worker in serving), strict=True))
     words = "It is next in its queue" if not ahead else f"{counted(ahead, 'job', 'is', 'are')} before it"
     return Explanation(
         reason=Reason.POSITION,
-        text=f"{words}; {len(running)} of {sum(worker.slots for worker in able)} slots of its workers are taken.",
-        blockers=running,
+        text=f"{words}; {taken} of {slots} slots of its workers are taken.",
+        blockers=tuple(id for worker in serving for id in worker.running),
     )
 
 

@@ -52,6 +52,12 @@ class Worker(Struct, frozen=True, kw_only=True):
     running: tuple[str, ...]
     started_at: datetime
     seen_at: datetime
+    queues: tuple[str, ...] | None = None
+    """The only queues that it serves; None for all but the excepted."""
+    except_queues: tuple[str, ...] = ()
+    slots_by_queue: dict[str, int] = {}
+    """Of queues that have slots of their own."""
+    running_by_queue: dict[str, int] = {}
 
 
 def worker_of(info: WorkerInfo) -> Worker:
@@ -63,7 +69,21 @@ def worker_of(info: WorkerInfo) -> Worker:
         running=info.running,
         started_at=instant(info.started_at),
         seen_at=instant(info.seen_at),
+        queues=info.queues,
+        except_queues=info.except_queues,
+        slots_by_queue=info.slots_by_queue,
+        running_by_queue=info.running_by_queue,
     )
+
+
+def queues_text(worker: Worker) -> str:
+    """Which queues it serves, in words."""
+    if worker.slots_by_queue:
+        taken = worker.running_by_queue
+        return ", ".join(f"{name} {taken.get(name, 0)}/{own}" for name, own in worker.slots_by_queue.items())
+    if worker.queues is not None:
+        return ", ".join(worker.queues)
+    return f"all but {', '.join(worker.except_queues)}" if worker.except_queues else "all"
 
 
 def filter_of(

@@ -69,5 +69,22 @@ class WorkerInfo(Struct, frozen=True, kw_only=True):
     started_at: float
     limits: tuple[Limit, ...] = ()
     """Those of its types."""
+    queues: tuple[str, ...] | None = None
+    """The only ones that it serves; None for all but the excepted."""
+    except_queues: tuple[str, ...] = ()
+    slots_by_queue: dict[str, int] = {}
+    """Of the queues that have slots of their own."""
+    running_by_queue: dict[str, int] = {}
+    """How many of its jobs are of each of these."""
     seen_at: float = 0.0
     """By the store's clock; set by it."""
+
+    def serves(self, queue: str) -> bool:
+        """Does it run jobs of the queue?"""
+        return queue in self.queues if self.queues is not None else queue not in self.except_queues
+
+    def slots_for(self, queue: str) -> tuple[int, int]:
+        """Its slots that jobs of the queue may take, and how many of these are taken."""
+        if self.slots_by_queue:
+            return self.slots_by_queue.get(queue, 0), self.running_by_queue.get(queue, 0)
+        return self.slots, len(self.running)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -46,6 +48,28 @@ class Claim(Struct, frozen=True, kw_only=True, gc=False):
     @property
     def id(self) -> str:
         return self.lease.id
+
+
+class Room(NamedTuple):
+    """Of a queue with slots of its own: how many of its jobs a claim may bring, and how many of these begin."""
+
+    most: int
+    begin: int
+
+
+class QueueChoice(Struct, frozen=True, kw_only=True):
+    """Which queues a claim takes jobs from; those without one take from all."""
+
+    only: frozenset[str] | None = None
+    """None for all but the excluded ones."""
+    excluded: frozenset[str] = frozenset()
+    rooms: Mapping[str, Room] = {}
+    """By queue; then they are the only ones, and the claim is for each as if there were no other."""
+
+    def __contains__(self, queue: str) -> bool:
+        if self.rooms:
+            return queue in self.rooms
+        return queue in self.only if self.only is not None else queue not in self.excluded
 
 
 class ClaimResult(Struct, frozen=True):

@@ -8,13 +8,13 @@ the way of all claims, until the gate opens. The stores in memory and Redis foll
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from .gate import LEAD, MOST_PASSED_OVER, Gate, Limit
+from .lease import Room
 
-_Own = TypeVar("_Own")
-Candidate: TypeAlias = tuple[float, float, int, _Own, str, str | None]
-"""Minus its priority, run_at and seq, what its store wants of it, type and key; the order is that of claims."""
+Candidate: TypeAlias = tuple[float, float, int, str, str, str | None]
+"""Minus its priority, run_at and seq, then queue, type and key; the order is that of claims."""
 Name: TypeAlias = tuple[str, str]
 """Of a gate: type and key."""
 Place: TypeAlias = tuple[str | None, float]
@@ -22,15 +22,46 @@ Place: TypeAlias = tuple[str | None, float]
 _FREE: Place = (None, 0.0)
 
 
+class Shares:
+    """What is left of the rooms of queues with slots of their own, during one claim."""
+
+    def __init__(self, rooms: Mapping[str, Room]) -> None:
+        self._most = {queue: room.most for queue, room in rooms.items()}
+        self._begin = {queue: room.begin for queue, room in rooms.items()}
+        self.full: set[str] = set()
+        """Queues of which no more can be claimed, though there is more."""
+
+    def has_room(self, queue: str, *, is_suspect: bool) -> bool:
+        """May the next job of the queue be claimed? If not, none after it, either."""
+        if self._most[queue] > 0 and (self._begin[queue] > 0 or not is_suspect) and queue not in self.full:
+            return True
+        self.full.add(queue)
+        return False
+
+    def take(self, queue: str) -> bool:
+        """The next job of the queue is claimed: does it begin?"""
+        self._most[queue] -= 1
+        self._begin[queue] -= 1
+        return self._begin[queue] >= 0
+
+
 class Selection:
     """The gates during one claim."""
 
-    def __init__(self, limits: Mapping[str, Limit], most: int, now: float, gates: dict[Name, Gate]) -> None:
+    def __init__(
+        self,
+        limits: Mapping[str, Limit],
+        most: int,
+        now: float,
+        gates: dict[Name, Gate],
+        shares: Shares | None = None,
+    ) -> None:
         self._limits = limits
         self._most = most
         self._now = now
         self._gates = gates
         """As they stand: all that candidates come to must be there by then, if only by `__missing__`."""
+        self._shares = shares
         self.entered: set[Name] = set()
         """Gates that somebody passed."""
         self.closed: set[str] = set()
@@ -40,11 +71,11 @@ class Selection:
         self.due_in: float | None = None
         """Seconds until it is worth to ask again, as far as is known."""
         self.is_cut = False
-        """Did it end before a suspect?"""
+        """Did it end before a suspect, or a queue with slots of its own before its jobs did?"""
 
     def take(
-        self, candidates: Iterable[Candidate[_Own]], begin: int | None = None, suspects: Container[int] = ()
-    ) -> Iterator[tuple[Candidate[_Own], Place | None]]:
+        self, candidates: Iterable[Candidate], begin: int | None = None, suspects: Container[int] = ()
+    ) -> Iterator[tuple[Candidate, Place | None]]:
         """Those to be claimed with their places, and those to be parked without; of closed types nothing is told.
 
         After the first that begin it ends before a suspect, given by seq: none is claimed ahead.
@@ -53,8 +84,12 @@ class Selection:
         """
         taken = passed_over = 0
         for candidate in candidates if self._most > 0 else ():
-            _, _, seq, _, type, key = candidate
-            if begin is not None and taken >= begin and seq in suspects:
+            _, _, seq, queue, type, key = candidate
+            if self._shares is not None:
+                if not self._shares.has_room(queue, is_suspect=seq in suspects):
+                    self.is_cut = True
+                    continue
+            elif begin is not None and taken >= begin and seq in suspects:
                 self.is_cut = True
                 return
             place = self._enter(type, key) if type in self._limits else _FREE

@@ -32,7 +32,9 @@ from ..model.lease import ClaimResult as ClaimResult
 from ..model.lease import Lease as Lease
 from ..model.lease import LeaseState as LeaseState
 from ..model.lease import Outcome as Outcome
+from ..model.lease import QueueChoice as QueueChoice
 from ..model.lease import Rescued as Rescued
+from ..model.lease import Room as Room
 from ..model.lease import Settlement as Settlement
 from ..model.newjob import Answer as Answer
 from ..model.newjob import ExportedJob as ExportedJob

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ..model.gate import Limit
 from ..model.job import JobStatus, Move
-from ..model.lease import ClaimResult
+from ..model.lease import ClaimResult, QueueChoice, Room
 from .tools import BOOM, bring_to, finish, look, new_job, put, seconds_between, take, take_one, tally
 
 if TYPE_CHECKING:
@@ -185,3 +186,72 @@ class Claiming:
         store.insert([[new_job(f"j{n}", queue=f"q{n % 7}", type=f"t{n % 5}") for n in range(200)]])
         result = store.claim("w1", [f"t{n}" for n in range(5)], 200, 60)
         assert ids(result) == [f"j{n}" for n in range(200)]
+
+    # Chosen queues
+
+    def test_only_chosen_queues_are_claimed_from(self, store: Store) -> None:
+        put(
+            store,
+            *(new_job(f"{queue}{n}", queue=queue) for n in range(2) for queue in ("mail", "media", "x")),
+        )
+        put(store, new_job("urgent", queue="x", priority=9))
+        chosen = QueueChoice(only=frozenset({"mail", "media", "unheard-of"}))
+        assert ids(store.claim("w1", ["work"], 3, 60, queues=chosen)) == ["mail0", "media0", "mail1"]
+        assert ids(store.claim("w1", ["work"], 10, 60, queues=chosen)) == ["media1"]
+        result = store.claim("w1", ["work"], 10, 60, queues=chosen)
+        assert (result.claims, result.due_in, result.has_more) == ([], None, False)
+        assert ids(store.claim("w1", ["work"], 10, 60)) == ["urgent", "x0", "x1"]
+
+    def test_excluded_queues_are_left_alone(self, store: Store) -> None:
+        put(store, *(new_job(queue, queue=queue) for queue in ("mail", "media", "bulk")))
+        chosen = QueueChoice(excluded=frozenset({"bulk", "unheard-of"}))
+        assert ids(store.claim("w1", ["work"], 10, 60, queues=chosen)) == ["mail", "media"]
+        assert look(store, "bulk").status is JobStatus.QUEUED
+        assert ids(store.claim("w1", ["work"], 10, 60, queues=QueueChoice(only=frozenset()))) == []
+
+    def test_paused_queue_is_passed_over_though_it_is_chosen(self, store: Store) -> None:
+        put(store, new_job("a", queue="mail"), new_job("b", queue="media"))
+        store.pause("mail")
+        chosen = QueueChoice(only=frozenset({"mail", "media"}))
+        assert ids(store.claim("w1", ["work"], 10, 60, queues=chosen)) == ["b"]
+
+    @pytest.mark.parametrize("limits", [(), (Limit(type="work", concurrency=50),)], ids=["free", "limited"])
+    def test_each_queue_has_the_room_that_is_told(self, store: Store, limits: tuple[Limit, ...]) -> None:
+        put(store, *(new_job(f"mail{n}", queue="mail", priority=9) for n in range(20)))
+        put(store, *(new_job(f"media{n}", queue="media", type="other") for n in range(3)))
+        put(store, new_job("bulk", queue="bulk", priority=9))
+        types = ["work", "other"]
+        chosen = QueueChoice(rooms={"mail": Room(3, 1), "media": Room(2, 2), "none": Room(4, 4)})
+        result = store.claim("w1", types, 9, 60, limits, queues=chosen)
+        assert ids(result) == ["mail0", "mail1", "mail2", "media0", "media1"]
+        assert [claim.has_begun for claim in result.claims] == [True, False, False, True, True]
+        assert result.has_more
+        assert [look(store, f"mail{n}").status for n in (0, 1)] == [JobStatus.RUNNING, JobStatus.QUEUED]
+        chosen = QueueChoice(rooms={"mail": Room(1, 0), "media": Room(3, 3)})
+        result = store.claim("w1", types, 4, 60, limits, queues=chosen)
+        assert [(claim.id, claim.has_begun) for claim in result.claims] == [
+            ("mail3", False),
+            ("media2", True),
+        ]
+
+    def test_suspect_ends_the_claim_of_its_queue_only(self, store: Store, harness: StoreHarness) -> None:
+        put(store, new_job("a", queue="mail"), new_job("b", queue="mail"))
+        assert len(store.claim("w1", ["work"], 1, 30, begin=0).claims) == 1
+        harness.elapse(31)
+        assert [each.id for each in store.rescue()] == ["a"]
+        put(store, new_job("c", queue="media"))
+        chosen = QueueChoice(rooms={"mail": Room(2, 0), "media": Room(2, 0)})
+        assert ids(store.claim("w1", ["work"], 4, 60, queues=chosen)) == ["c"]
+        chosen = QueueChoice(rooms={"mail": Room(2, 1)})
+        assert ids(store.claim("w1", ["work"], 4, 60, queues=chosen)) == ["a", "b"]
+
+    def test_jobs_held_up_by_a_key_are_claimed_by_a_worker_of_their_queue(self, store: Store) -> None:
+        """Also when one of another queue was the first to look at the gate that opened."""
+        limits = (Limit(type="work", concurrency=1, is_keyed=True),)
+        mail, media = (QueueChoice(only=frozenset({queue})) for queue in ("mail", "media"))
+        put(store, *(new_job(f"j{n}", queue="media", key="k") for n in range(2)))
+        (claim,) = store.claim("w1", ["work"], 10, 60, limits, queues=media).claims
+        put(store, new_job("other", queue="mail", key="x"))
+        assert finish(store, claim)
+        assert ids(store.claim("w2", ["work"], 10, 60, limits, queues=mail)) == ["other"]
+        assert ids(store.claim("w1", ["work"], 10, 60, limits, queues=media)) == ["j1"]

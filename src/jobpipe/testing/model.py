@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from ..model.counts import Filter, JobEvent, WorkerInfo
 from ..model.gate import Limit, Limits
 from ..model.job import Job, JobError, JobStatus, Move, Progress
-from ..model.lease import Claim, Lease, Outcome, Settlement
+from ..model.lease import Claim, Lease, Outcome, QueueChoice, Room, Settlement
 from ..model.newjob import NewJob
 from ..model.schedule import Missed, ScheduleEntry
 from ..stores.memory import MemoryStore
@@ -81,6 +81,13 @@ LIMITS: list[tuple[Limit, ...]] = [
     (Limit(type="t0", interval=3.0, concurrency=1, is_keyed=True),),
 ]
 """What holds in a run of the machine. Why in all of it: a limit that was lifted may hold for a while yet."""
+rooms = st.builds(Room, st.integers(0, 3), st.integers(0, 2))
+choices = st.one_of(
+    st.none(),
+    st.builds(QueueChoice, only=st.frozensets(st.sampled_from([*QUEUES, "unknown"]))),
+    st.builds(QueueChoice, excluded=st.frozensets(st.sampled_from([*QUEUES, "unknown"]))),
+    st.builds(QueueChoice, rooms=st.dictionaries(st.sampled_from(QUEUES), rooms, min_size=1)),
+)
 NAMES = ["s0", "s1"]
 ticks = st.sampled_from([1.5, 2.0, 3.5])
 some_tick = st.one_of(st.none(), ticks)
@@ -181,11 +188,23 @@ class StoreMachine(RuleBasedStateMachine):
         limit=st.integers(0, 4),
         lease=st.sampled_from([1.0, 3.0, 10.0]),
         begin=st.sampled_from([None, None, 0, 1]),
+        queues=choices,
     )
-    def claim(self, worker: str, types: list[str], limit: int, lease: float, begin: int | None) -> None:
-        actual = self.store.claim(worker, types, limit, lease, self.limits, begin)
-        expected = self.oracle.claim(worker, types, limit, lease, self.limits, begin)
-        if not self.limits:  # else it is a hint, and a store may know more or less of its gates
+    def claim(
+        self,
+        worker: str,
+        types: list[str],
+        limit: int,
+        lease: float,
+        begin: int | None,
+        queues: QueueChoice | None,
+    ) -> None:
+        if queues is not None and queues.rooms:
+            limit = sum(room.most for room in queues.rooms.values())
+        actual = self.store.claim(worker, types, limit, lease, self.limits, begin, queues)
+        expected = self.oracle.claim(worker, types, limit, lease, self.limits, begin, queues)
+        # else it is a hint, and a store may know more or less of its gates, and of queues that are not meant
+        if not self.limits and queues is None:
             assert actual.due_in == expected.due_in
         assert [_without_token(claim) for claim in actual.claims] == [
             _without_token(claim) for claim in expected.claims

@@ -36,13 +36,13 @@ class Begins:
         gateway: Gateway,
         now: Callable[[], float],
         is_needed: Callable[[], bool],
-        free_slots: Callable[[], int],
+        with_slots: Callable[[list[HeldJob]], list[HeldJob]],
         on_states: Callable[[Mapping[Lease, LeaseState]], object],
     ) -> None:
         self._store, self._async_store, _ = gateway
         self._now = now
         self._is_needed = is_needed  # may jobs begin of which the store is to be told?
-        self._free_slots = free_slots  # as the store sees it
+        self._with_slots = with_slots  # those for which, as the store sees it, a slot is free
         self._on_states = on_states  # gets what the store answers
         self._begun: set[HeldJob] = set()
         self._timer: asyncio.TimerHandle | None = None
@@ -57,13 +57,15 @@ class Begins:
         """It has ended, or was given back."""
         self._begun.discard(run)
 
-    def due(self, after: float = _TOLD_AFTER, most: Callable[[], int] | None = None) -> Told:
-        """Those that began at least `after` seconds ago, `most` of them at the most; the store is about to be told."""
+    def due(
+        self, after: float = _TOLD_AFTER, pick: Callable[[list[HeldJob]], list[HeldJob]] | None = None
+    ) -> Told:
+        """Those that began at least `after` seconds ago, or what `pick` makes of them; the store is about to be told."""
         now = self._now()
         # Why a list at once: others add and discard in their threads.
         runs = [run for run in list(self._begun) if now - run.began_at >= after]
-        if runs and most is not None:
-            runs = runs[: most()]
+        if runs and pick is not None:
+            runs = pick(runs)
         for run in runs:
             run.is_begin_told = True
         return [run.claim.lease for run in runs], [run.started_at for run in runs]
@@ -95,7 +97,7 @@ class Begins:
     def _look(self) -> None:
         self._timer = None
         # Why not all: a job that has ended is `running` in the store until it is settled.
-        told = self.due(most=self._free_slots)
+        told = self.due(pick=self._with_slots)
         if told[0]:
             self._telling = asyncio.get_running_loop().create_task(self._tell(*told), name="jobpipe-begins")
         elif self._is_needed():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from rate_envelope_queue import AsyncRateEnvelopeQueue, Envelope
@@ -16,17 +17,18 @@ from rate_envelope_queue import AsyncRateEnvelopeQueue, Envelope
 from ..errors import StoreError
 from ..failpoints import reach
 from ..model.job import Move
-from ..model.lease import Claim, ClaimResult, Outcome
+from ..model.lease import Claim, ClaimResult, Outcome, Room
 from ..model.outcome import BrokenJob, error_of
 from .held import HeldJob
+from .slots import total
 
 if TYPE_CHECKING:
     from ..gateway.lazy_store import Gateway
     from ..model.counts import WorkerInfo
     from .executor import Executor
     from .held_jobs import HeldJobs
-    from .prefetch import Prefetch
     from .settler import Settler
+    from .slots import Pool
 
 logger = logging.getLogger("jobpipe")
 
@@ -46,7 +48,6 @@ class ClaimLoop:
         executor: Executor,
         settler: Settler,
         queue: AsyncRateEnvelopeQueue,
-        prefetch: Prefetch,
         *,
         lease: float,
     ) -> None:
@@ -55,11 +56,11 @@ class ClaimLoop:
         rated = {limit.type for limit in worker.limits if limit.interval}
         self._types = list(worker.types)
         self._unrated = [type for type in self._types if type not in rated]
+        self._pools = held.pools
         self._held = held
         self._executor = executor
         self._settler = settler
         self._queue = queue
-        self._prefetch = prefetch
         self._lease = lease
         self._task: asyncio.Task[None] | None = None
         self._is_stopping = False
@@ -87,10 +88,10 @@ class ClaimLoop:
             wake.clear()
             pause = POLL * random.uniform(0.75, 1.0)  # noqa: S311
             await self._give_back_stale()
-            room = self._prefetch.room(self._held.unended, self._held.now())
-            if room > 0:
+            rooms = self._rooms()
+            if rooms:
                 try:
-                    result = await self._async_store.call(self._claim, room)
+                    result = await self._async_store.call(self._claim, rooms)
                 except StoreError as error:
                     if not failures:
                         logger.warning("no jobs can be claimed for now: %s", error)
@@ -106,9 +107,7 @@ class ClaimLoop:
                     if result.due_in is not None:
                         # Why not at once: what is due and was not claimed cannot be, for now.
                         pause = min(pause, result.due_in or _AWAY_PAUSES[0])
-            else:
-                self._prefetch.has_more = True  # Why: what it was woken for is for when there is room
-            pause = min(pause, self._prefetch.pause(self._held.unended))
+            pause = min(pause, *(pool.prefetch.pause(pool.unended) for pool in self._pools.all))
             try:
                 async with asyncio.timeout(max(pause, 0.001)):
                     await wake.wait()
@@ -117,24 +116,38 @@ class ClaimLoop:
 
     async def _give_back_stale(self) -> None:
         """Give back what waits here while no job ends, or for long: those that run take longer than the ones before."""
-        if self._held.unended > self._worker.slots:
-            latest = self._prefetch.stale_before(self._held.now())
-            await self._held.give_back([run for run in self._held.waiting() if run.taken_at < latest])
+        for pool in self._pools.all:
+            if pool.unended > pool.slots:
+                latest = pool.prefetch.stale_before(self._held.now())
+                waiting = [run for run in self._held.waiting() if run.pool is pool]
+                await self._held.give_back([run for run in waiting if run.taken_at < latest])
 
-    def _claim(self, room: int) -> ClaimResult:
+    def _rooms(self) -> dict[Pool, int]:
+        """How many jobs to claim for each pool; without those that have enough to do."""
+        now = self._held.now()
+        rooms = {pool: room for pool in self._pools.all if (room := pool.room(now)) > 0}
+        for pool in self._pools.all:
+            pool.prefetch.has_more = True  # Why: what it was woken for is for when there is room
+        return rooms
+
+    def _claim(self, rooms: Mapping[Pool, int]) -> ClaimResult:
         """In a thread of the store."""
-        held, worker, prefetch = self._held, self._worker, self._prefetch
-        # Why not all types: a job whose time to start has come must not wait for a slot.
-        has_slots = held.unended < worker.slots or prefetch.has_turnover(held.now())
-        types = self._types if has_slots else self._unrated
-        prefetch.has_more = True
+        held, worker = self._held, self._worker
+        # Why not all types, or pools: a job whose time to start has come must not wait for a slot.
+        ready = {pool: room for pool, room in rooms.items() if pool.has_slots(held.now())}
+        types = self._types if ready else self._unrated
+        asked = ready if ready and len(self._unrated) < len(self._types) else rooms
         reach("claim-before")
         asked_at = held.now()  # Why before: nobody knows when in the meantime the leases began
-        begin = held.slots_to_begin()
-        result = self._store.claim(worker.name, types, room, self._lease, worker.limits, begin)
+        told = {pool: Room(room, held.slots_to_begin(pool)) for pool, room in asked.items()}
+        room, begin = total(told.values())
+        result = self._store.claim(
+            worker.name, types, room, self._lease, worker.limits, begin, self._pools.choice(told)
+        )
         if result.claims:
             reach("claim-after")
-        prefetch.has_more = result.has_more or result.due_in == 0 or not has_slots
+        for pool in asked:
+            pool.prefetch.has_more = result.has_more or result.due_in == 0 or not ready
         held.expect(result.claims, asked_at)
         return result
 
@@ -172,7 +185,8 @@ class ClaimLoop:
 
     def _send(self, envelopes: list[Envelope[HeldJob]]) -> None:
         """Those that their rate lets start later wait for their time here."""
-        self._prefetch.sent(self._held.now())
+        for pool in {envelope.payload.pool for envelope in envelopes}:
+            pool.prefetch.sent(self._held.now())
         now = [envelope for envelope in envelopes if not envelope.payload.claim.starts_in]
         if now:
             self._queue.send_nowait(*now)

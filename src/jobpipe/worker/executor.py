@@ -37,19 +37,19 @@ class Executor:
     def __init__(self, held: HeldJobs, settler: Settler) -> None:
         self._held = held
         self._settler = settler
+        self._by_queue = bool(held.pools.concurrency)
 
     def envelope(self, run: HeldJob) -> Envelope[HeldJob]:
         """The envelope that runs it."""
         claim = run.claim
+        type = claim.queue if self._by_queue else claim.type  # Why: by it, envelopes are limited to slots
         if run.job_type.is_async and claim.deadline is None:
             # Why apart: without hooks an envelope is made and run in half the time, and most jobs are like this.
-            return Envelope(
-                self._run_to_end, id=claim.id, type=claim.type, payload=run, priority=run.priority
-            )
+            return Envelope(self._run_to_end, id=claim.id, type=type, payload=run, priority=run.priority)
         return Envelope(
             self._run_coroutine if run.job_type.is_async else self._run_function,
             id=claim.id,
-            type=claim.type,
+            type=type,
             payload=run,
             priority=run.priority,
             deadline=claim.deadline or 0,

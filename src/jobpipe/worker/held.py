@@ -11,6 +11,7 @@ from ..model.lease import Claim
 
 if TYPE_CHECKING:
     from ..jobtypes.jobtype import JobType
+    from .slots import Pool
 
 _FIRST = 10_000
 """More than any two priorities of jobs differ."""
@@ -21,14 +22,17 @@ class HeldJob:
 
     __slots__ = (
         *("began_at", "claim", "envelope", "is_cancelling", "is_ended", "is_gone", "job_type", "progress"),
-        *("held_until", "is_begin_stored", "is_begin_told", "key", "result", "taken_at"),
+        *("held_until", "is_begin_stored", "is_begin_told", "key", "pool", "result", "taken_at"),
     )
 
     envelope: Envelope[HeldJob]
 
-    def __init__(self, claim: Claim, job_type: JobType[..., Any], now: float, held_until: float) -> None:
+    def __init__(
+        self, claim: Claim, job_type: JobType[..., Any], pool: Pool, now: float, held_until: float
+    ) -> None:
         self.claim = claim
         self.job_type = job_type
+        self.pool = pool
         self.key: str | None = None  # found here, since who put the job in did not know its type
         self.taken_at = now + claim.starts_in
         self.held_until = held_until  # at least, by the runner's clock

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..gateway.lazy_store import Gateway
     from ..jobtypes.jobtype import JobType
     from .meters import Meters
-    from .prefetch import Prefetch
+    from .slots import Pool, Pools
 
 logger = logging.getLogger("jobpipe")
 
@@ -41,28 +41,24 @@ class HeldJobs:
         gateway: Gateway,
         types: Mapping[str, JobType[..., Any]],
         queue: AsyncRateEnvelopeQueue,
-        prefetch: Prefetch,
+        pools: Pools,
         meters: Meters,
         now: Callable[[], float],
         *,
-        slots: int,
         lease: float,
     ) -> None:
         self.now = now
-        self.unended = 0
-        """Jobs that wait or run."""
+        self.pools = pools
         self.wake = asyncio.Event()
         """A claim may bring jobs: the claim loop is to look."""
         self.begins = Begins(
-            gateway, self.now, self._has_unstored_begin, self._stored_free_slots, self.handle_states
+            gateway, self.now, self._has_unstored_begin, self._with_stored_slots, self.handle_states
         )
         self._loop = asyncio.get_running_loop()
         self._store, self._async_store, _ = gateway
         self._types = types
         self._queue = queue
-        self._prefetch = prefetch
         self._meters = meters
-        self._slots = slots
         self._lease = lease
         self._lock = threading.Lock()  # of the flags of a job, and of when it begins
         self._held: dict[Lease, HeldJob] = {}  # until it is settled or given back
@@ -108,23 +104,39 @@ class HeldJobs:
         now = self.now()
         with self._lock:
             runs = [
-                HeldJob(claim, self._types[claim.type], now, self._arriving[claim.lease]) for claim in claims
+                HeldJob(
+                    claim,
+                    self._types[claim.type],
+                    self.pools.of(claim.queue),
+                    now,
+                    self._arriving[claim.lease],
+                )
+                for claim in claims
             ]
             self._held.update((run.claim.lease, run) for run in runs)
             self._arriving = {}
-        self.unended += len(runs)
+        for run in runs:
+            run.pool.unended += 1
         if not all(claim.has_begun for claim in claims):
             self.begins.watch()
         return runs
 
-    def slots_to_begin(self) -> int:
+    def slots_to_begin(self, pool: Pool) -> int:
         """How many jobs may begin with a claim: the slots that are free, also for the store."""
-        unsettled = sum(run.is_ended and run.is_begin_told for run in self.all())
-        return max(self._slots - self.unended - unsettled, 0)
+        unsettled = sum(run.is_ended and run.is_begin_told and run.pool is pool for run in self.all())
+        return max(pool.slots - pool.unended - unsettled, 0)
 
-    def _stored_free_slots(self) -> int:
-        """Slots without a job that is `running` in the store."""
-        return max(self._slots - sum(run.is_begin_told for run in self.all()), 0)
+    def _with_stored_slots(self, runs: list[HeldJob]) -> list[HeldJob]:
+        """Of these, as many as there are slots without a job that is `running` in the store."""
+        free = {pool: pool.slots for pool in self.pools.all}
+        for run in self.all():
+            free[run.pool] -= run.is_begin_told
+        found = []
+        for run in runs:
+            if free[run.pool] > 0:
+                free[run.pool] -= 1
+                found.append(run)
+        return found
 
     def _has_unstored_begin(self) -> bool:
         return any(not run.is_begin_stored for run in self._held.values())
@@ -162,8 +174,8 @@ class HeldJobs:
         self.begins.discard(run)
         now = self.now()
         self._meters.run_seconds[run.claim.type].observe(now - run.began_at)
-        self.unended -= 1
-        self._prefetch.ended(now)
+        run.pool.unended -= 1
+        run.pool.prefetch.ended(now)
         return True
 
     def settled(self, lease: Lease) -> HeldJob | None:
@@ -209,8 +221,8 @@ class HeldJobs:
             logger.warning("%d jobs could not be given back, they will be rescued: %s", len(runs), error)
         except Exception:
             logger.exception("%d jobs could not be given back, they will be rescued", len(runs))
-        self._prefetch.has_more = True
         for run in runs:
+            run.pool.prefetch.has_more = True
             self._queue.cancel(run.envelope)
 
     def _release_soon(self, runs: list[HeldJob]) -> None:
@@ -225,7 +237,7 @@ class HeldJobs:
     def _let_go(self, run: HeldJob) -> None:
         if self._held.pop(run.claim.lease, None) is not None:
             self.begins.discard(run)
-            self.unended -= 1
+            run.pool.unended -= 1
             self.wake.set()  # there is a slot
             self._changed.set()
 
@@ -255,9 +267,9 @@ class HeldJobs:
         """All that are held."""
         return [*self._held, *self._arriving]
 
-    def running(self) -> tuple[str, ...]:
-        """The ids of those that have begun."""
-        return tuple(run.claim.id for run in self.all() if run.began_at)
+    def running(self) -> list[Claim]:
+        """Those that have begun."""
+        return [run.claim for run in self.all() if run.began_at]
 
     def take_progress(self) -> list[tuple[Lease, Progress]]:
         """What was reported since the last call."""

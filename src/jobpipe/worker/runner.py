@@ -12,7 +12,8 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -24,8 +25,8 @@ from ..stores.base import News
 from .claim_loop import ClaimLoop
 from .executor import Executor
 from .held_jobs import HeldJobs
-from .prefetch import Prefetch
 from .settler import Settler
+from .slots import Pools
 
 if TYPE_CHECKING:
     from ..gateway.lazy_store import Gateway
@@ -50,6 +51,8 @@ class Runner:
         *,
         slots: int,
         lease: float,
+        queues: Mapping[str, int | None] | None = None,
+        except_queues: Sequence[str] = (),
         clock: Clock = _CLOCK,
         name: str | None = None,
     ) -> None:
@@ -62,16 +65,19 @@ class Runner:
             running=(),
             started_at=time.time(),
             limits=tuple(job_type.limit for job_type in able.values() if job_type.limit is not None),
+            queues=tuple(queues) if queues else None,
+            except_queues=tuple(except_queues),
+            slots_by_queue={queue: own for queue, own in (queues or {}).items() if own},
         )
+        pools = Pools(self._worker)
         self._gateway = gateway
         self._signals = signals
         self._leave: list[Callable[[], None]] = []
-        self.queue = AsyncRateEnvelopeQueue("jobpipe", workers=slots, stop_mode="stop", clock=clock)
-        prefetch = Prefetch(slots)
-        self.held = HeldJobs(
-            gateway, types, self.queue, prefetch, meters, clock.now, slots=slots, lease=lease
+        self.queue = AsyncRateEnvelopeQueue(
+            "jobpipe", workers=slots, stop_mode="stop", clock=clock, concurrency=pools.concurrency
         )
-        self._settler = Settler(gateway, self.held, prefetch)
+        self.held = HeldJobs(gateway, types, self.queue, pools, meters, clock.now, lease=lease)
+        self._settler = Settler(gateway, self.held)
         executor = Executor(self.held, self._settler)
         self._claims = ClaimLoop(
             gateway,
@@ -80,7 +86,6 @@ class Runner:
             executor,
             self._settler,
             self.queue,
-            prefetch,
             lease=lease,
         )
 
@@ -118,4 +123,8 @@ class Runner:
 
     def info(self) -> WorkerInfo:
         """What others may know of it."""
-        return replace(self._worker, running=self.held.running())
+        running = self.held.running()
+        by_queue = Counter(claim.queue for claim in running) if self._worker.slots_by_queue else {}
+        return replace(
+            self._worker, running=tuple(claim.id for claim in running), running_by_queue=dict(by_queue)
+        )

@@ -10,14 +10,16 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from ..errors import StoreAwayError
+from ..errors import SettingsError, StoreAwayError
+from ..model.ids import slots_of
+from ..model.text import did_you_mean
 from .heartbeat import Heartbeat
 from .maintenance import Maintenance
 from .meters import Meters
 from .runner import Runner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from ..gateway.lazy_store import Gateway, LazyStore
     from ..gateway.signals import Signals
@@ -47,7 +49,6 @@ class Service:
         throughput: Throughput,
         *,
         register: Callable[[Service | None], None],
-        workers: int | None = None,
     ) -> None:
         self.meters = Meters()
         self.is_stopping = False
@@ -56,13 +57,12 @@ class Service:
         self.is_ended = False
         self._lazy_store = lazy_store
         self._settings = settings
-        self._types = types
+        self._types = _chosen(types, settings.types)
         self._schedules = schedules
         self._signals = signals
         self._throughput = throughput
         self._register = register  # RuntimeError where another one runs the jobs of the same pipe
         self._has_store = True  # as far as the last probe knew
-        self._slots = settings.workers if workers is None else workers
         self.runner: Runner | None = None
         self._heartbeat: Heartbeat | None = None
         self._heartbeat_store: Store | None = None
@@ -79,14 +79,16 @@ class Service:
 
     async def _start(self) -> None:
         gateway = await asyncio.to_thread(self._opened)
-        if self._slots:
+        if self._settings.workers:
             self.runner = Runner(
                 gateway,
                 self._types,
                 self._signals,
                 self.meters,
-                slots=self._slots,
+                slots=self._settings.workers,
                 lease=self._settings.lease,
+                queues=slots_of(self._settings.queues),
+                except_queues=self._settings.except_queues,
             )
             await self.runner.start()
         self._heartbeat_store = gateway.store.sibling()
@@ -168,3 +170,14 @@ class Service:
     async def close(self) -> None:
         """Let go of the store: after the last read."""
         await asyncio.to_thread(self._lazy_store.close)
+
+
+def _chosen(types: Mapping[str, JobType[..., Any]], names: Sequence[str]) -> Mapping[str, JobType[..., Any]]:
+    """The types of these names; all without any."""
+    for name in names:
+        if name not in types:
+            hint = did_you_mean(name, types) or f": it has {', '.join(sorted(types))}"
+            raise SettingsError(
+                "--types (JOBPIPE_TYPES)", f"names {name!r}, a type that the app does not have{hint}"
+            )
+    return {name: types[name] for name in names} if names else types

@@ -14,7 +14,6 @@ from .held import HeldJob
 if TYPE_CHECKING:
     from ..gateway.lazy_store import Gateway
     from .held_jobs import HeldJobs
-    from .prefetch import Prefetch
 
 logger = logging.getLogger("jobpipe")
 
@@ -27,10 +26,9 @@ _AWAY_PAUSES = (0.05, 0.2, 1.0)
 class Settler:
     """The outcomes that are to be recorded; used on one event loop."""
 
-    def __init__(self, gateway: Gateway, held: HeldJobs, prefetch: Prefetch) -> None:
+    def __init__(self, gateway: Gateway, held: HeldJobs) -> None:
         self._store, self._async_store, _ = gateway
         self._held = held
-        self._prefetch = prefetch
         self._settlements: list[Settlement] = []
         self._task: asyncio.Task[None] | None = None
 
@@ -46,7 +44,7 @@ class Settler:
         if outcome.cools:
             self._held.cool(run.claim.type)
         wake = self._held.wake
-        if self._prefetch.is_low(self._held.unended) and not wake.is_set():
+        if run.pool.is_low and not wake.is_set():
             wake.set()
 
     async def finish(self) -> None:
@@ -86,7 +84,7 @@ class Settler:
             del self._settlements[: len(batch)]
             for settlement, is_recorded in zip(batch, recorded, strict=True):
                 self._settled(settlement, is_recorded)
-            if self._prefetch.is_low(self._held.unended):
+            if self._held.pools.is_low:
                 self._held.wake.set()  # Why again: some jobs are only claimed where they can begin at once
 
     def _settled(self, settlement: Settlement, is_recorded: bool) -> None:

@@ -128,6 +128,18 @@ def test_serve_has_a_flag_for_every_setting_and_worker_for_all_but_the_web() -> 
     [
         (["serve", "--workers", "x"], "error: --workers must be a whole number from 0 to 10000, got 'x'"),
         (["worker", "--log", "xml"], "error: --log must be text or json"),
+        (
+            ["worker", "--queues", "a=2,b"],
+            "slots must be given once for every queue or for none, got 'a=2,b'",
+        ),
+        (
+            ["serve", "--queues", "a=2,b=3", "--workers", "4"],
+            "error: --workers must be the sum of the slots in --queues, which is 5, got 4: leave it out",
+        ),
+        (
+            ["worker", "--queues", "a", "--except-queues", "b"],
+            "error: --except-queues cannot be combined with --queues",
+        ),
         (["worker", "--processes", "0"], "error: --processes must be a whole number from 1 to 1000, got 0"),
         (["worker", "--processes", "two"], "'--processes': must be a whole number, such as 5, got 'two'"),
         (["jobs", "--limit", "many"], "'--limit': must be a whole number, such as 5, got 'many'"),
@@ -364,6 +376,11 @@ def test_a_taken_port_is_waited_for_a_moment_and_then_refused() -> None:
         (
             ["worker", "--store", "sqlite:///jobs.db", "--workers", "0"],
             "error: WORKERS must be at least 1",
+            2,
+        ),
+        (
+            ["worker", "shop:pipe", "--store", "sqlite:///jobs.db", "--types", "ecko"],
+            "error: --types (JOBPIPE_TYPES) names 'ecko', a type that the app does not have; did you mean 'echo'?",
             2,
         ),
         (["serve", "--host", "0.0.0.0", "--port", "0"], "error: JOBPIPE_HOST '0.0.0.0' can be reached", 2),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import msgspec
 import pytest
@@ -32,8 +33,10 @@ def why(store: MemoryStore, id: str) -> Explanation:
     return found
 
 
-def worker(name: str, *types: str, slots: int = 4, running: tuple[str, ...] = ()) -> WorkerInfo:
-    return WorkerInfo(name=name, types=types, slots=slots, running=running, started_at=0)
+def worker(
+    name: str, *types: str, slots: int = 4, running: tuple[str, ...] = (), **chosen: Any
+) -> WorkerInfo:
+    return WorkerInfo(name=name, types=types, slots=slots, running=running, started_at=0, **chosen)
 
 
 def test_an_unknown_job_has_no_reason(store: MemoryStore) -> None:
@@ -127,3 +130,34 @@ def test_a_job_whose_turn_by_the_rate_comes_in_a_moment_is_held_by_the_rate(stor
     found = why(store, "b")
     assert (found.reason, found.blockers) == (Reason.RATE, ("work",))
     assert found.until is not None
+
+
+def test_a_queue_that_no_worker_serves_is_named(store: MemoryStore) -> None:
+    put(store, new_job("a", queue="media"))
+    store.beat(worker("w1", "work", queues=("mail",)), 60)
+    store.beat(worker("w2", "work", except_queues=("media",)), 60)
+    found = why(store, "a")
+    assert (found.reason, found.blockers) == (Reason.NO_WORKER, ("w1", "w2"))
+    assert found.text.startswith("No worker serves the queue 'media': start one that does")
+    store.beat(worker("w3", "other", queues=("media",)), 60)
+    assert why(store, "a").text.startswith("No worker that knows the type 'work' serves the queue 'media':")
+
+
+def test_only_slots_for_its_queue_are_counted(store: MemoryStore) -> None:
+    put(store, new_job("a", queue="media"))
+    slots = {"mail": 6, "media": 2}
+    chosen = worker(
+        "w1",
+        "work",
+        slots=8,
+        running=("x", "y"),
+        queues=("mail", "media"),
+        slots_by_queue=slots,
+        running_by_queue={"mail": 2},
+    )
+    store.beat(chosen, 60)
+    store.beat(worker("w2", "work", slots=3, running=("z",)), 60)
+    store.beat(worker("w3", "work", slots=9, queues=("mail",)), 60)
+    found = why(store, "a")
+    assert (found.reason, found.blockers) == (Reason.POSITION, ("x", "y", "z"))
+    assert found.text == "It is next in its queue; 1 of 5 slots of its workers are taken."

@@ -20,9 +20,9 @@ Told = tuple[int, str | None, float] | int
 """Of one that is taken: seq, gate and starts_in; of one that is parked: seq."""
 
 
-def candidates(*jobs: tuple[str, str | None]) -> list[Candidate[None]]:
+def candidates(*jobs: tuple[str, str | None]) -> list[Candidate]:
     """One for each type and key, in this order."""
-    return [(0, NOW, seq, None, type, key) for seq, (type, key) in enumerate(jobs)]
+    return [(0, NOW, seq, "q", type, key) for seq, (type, key) in enumerate(jobs)]
 
 
 def selection(most: int = 10) -> Selection:
@@ -93,7 +93,7 @@ def test_gates_that_nobody_came_to_or_that_let_more_in_have_room() -> None:
 
 @pytest.mark.parametrize("most", [0, 1, 2])
 def test_no_candidate_is_asked_for_after_the_last_that_is_taken(most: int) -> None:
-    def one_by_one() -> Iterator[Candidate[None]]:
+    def one_by_one() -> Iterator[Candidate]:
         yield from candidates(*[("free", None)] * most)
         pytest.fail("there was no need for more")
 
@@ -103,7 +103,7 @@ def test_no_candidate_is_asked_for_after_the_last_that_is_taken(most: int) -> No
 def test_next_candidate_is_asked_for_when_the_one_before_is_dealt_with() -> None:
     dealt_with: list[int] = []
 
-    def one_by_one() -> Iterator[Candidate[None]]:
+    def one_by_one() -> Iterator[Candidate]:
         for candidate in candidates(("free", None), ("by key", "held"), ("free", None)):
             assert len(dealt_with) == candidate[2]
             yield candidate

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from rich.text import Text
 
-from ...gateway.views import QueueInfo, Worker
+from ...gateway.views import QueueInfo, Worker, queues_text
 from ...model.job import Job
 from ...process.logs import escape
 from . import model
@@ -206,6 +206,8 @@ def _running(job: Job, now: datetime, glyphs: Glyphs) -> Row:
 def _worker(worker: Worker, now: datetime) -> Row:
     busy = f"{len(worker.running)}/{worker.slots}"
     runs = ", ".join(map(escape, worker.running)) or f"(knows {', '.join(map(escape, worker.types))})"
+    if worker.queues is not None or worker.except_queues:
+        runs = f"[{escape(queues_text(worker))}] {runs}"
     since = _since(worker.started_at, now), _since(worker.seen_at, now)
     return Row((escape(worker.name), busy, *since, runs[:_LONGEST]))
 

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from ...model.gate import MOST_PASSED_OVER, Limit
 from ...model.job import JobStatus
-from ...model.lease import Claim, ClaimResult, Lease
+from ...model.lease import Claim, ClaimResult, Lease, QueueChoice
+from ...model.selection import Shares
 from .gates import Selection
 from .ledger import Ledger
 from .record import Record
@@ -25,11 +26,13 @@ class Order(NamedTuple):
     lease: float
     limits: Sequence[Limit]
     begin: int | None
+    queues: QueueChoice | None
 
 
 def claim(ledger: Ledger, paused: Collection[str], order: Order, now: float) -> ClaimResult:
     """As `JobStore.claim` says."""
-    worker, types, limit, lease, limits, begin = order
+    worker, types, limit, lease, limits, begin, queues = order
+    shares = Shares(queues.rooms) if queues is not None and queues.rooms else None
     token = token_hex(16)
     claims: list[Claim] = []
     passed_over = 0
@@ -40,19 +43,31 @@ def claim(ledger: Ledger, paused: Collection[str], order: Order, now: float) -> 
         for queue, lane in ledger.lanes.get(type, {}).items()
         if lane.counts[JobStatus.QUEUED] and queue not in paused
     ]
+    if queues is not None:
+        # Why all queues of such a type: what its gates let out is for every worker.
+        served = {lane.type for lane in lanes if lane.queue in queues}
+        lanes = [lane for lane in lanes if lane.type in served]
     heads = [
         (record.precedence(), lane, record)
         for lane in selection.opened(lanes, limit)
-        if (record := lane.ready.first())
+        if (queues is None or lane.queue in queues) and (record := lane.ready.first())
     ]
     heapify(heads)  # Why no tie ever reaches the lanes: the precedence ends in a unique number.
     while heads and len(claims) < limit and passed_over < MOST_PASSED_OVER:
         _, lane, record = heads[0]
-        begins = begin is None or len(claims) < begin
-        if record.is_suspect and not begins:
-            break
+        if shares is not None:
+            if not shares.has_room(lane.queue, is_suspect=record.is_suspect):
+                heappop(heads)
+                continue
+            begins = True
+        else:
+            begins = begin is None or len(claims) < begin
+            if record.is_suspect and not begins:
+                break
         starts_in = selection.enter(record)
         if starts_in is not None:
+            if shares is not None:
+                begins = shares.take(lane.queue)
             held = Lease(record.new.id, record.attempts + 1, worker, token)
             ledger.lease(record, held, now + lease)
             if begins:
@@ -74,7 +89,8 @@ def claim(ledger: Ledger, paused: Collection[str], order: Order, now: float) -> 
     upcoming = ledger.scheduled.first()
     if upcoming:
         selection.wait(upcoming.run_at - now)
-    return ClaimResult(claims, selection.due_in, has_more=bool(heads))
+    is_cut = shares is not None and bool(shares.full)
+    return ClaimResult(claims, selection.due_in, has_more=bool(heads) or is_cut)
 
 
 def _claim_of(record: Record, lease: Lease, now: float, starts_in: float, begins: bool) -> Claim:

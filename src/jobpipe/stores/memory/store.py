@@ -20,7 +20,7 @@ from ...model.admission import Bounds, admit
 from ...model.counts import Counts, Filter, JobEvent, Page, WorkerInfo
 from ...model.gate import Limit, Limits
 from ...model.job import TRANSITIONS, Job, JobError, JobStatus, Move, Progress
-from ...model.lease import ClaimResult, Lease, LeaseState, Outcome, Rescued, Settlement
+from ...model.lease import ClaimResult, Lease, LeaseState, Outcome, QueueChoice, Rescued, Settlement
 from ...model.newjob import Answer, ExportedJob, NewJob, Receipt, Refusal
 from ...model.schedule import ScheduleEntry, Schedules
 from ..base import Capabilities, News
@@ -108,9 +108,10 @@ class MemoryStore:
         lease: float,
         limits: Sequence[Limit] = (),
         begin: int | None = None,
+        queues: QueueChoice | None = None,
     ) -> ClaimResult:
         with self._step() as now:
-            order = Order(worker, types, limit, lease, limits, begin)
+            order = Order(worker, types, limit, lease, limits, begin, queues)
             return claim(self._ledger, self._paused, order, now)
 
     def begin(self, leases: Sequence[Lease], started_at: Sequence[float]) -> list[LeaseState]:

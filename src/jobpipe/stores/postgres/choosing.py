@@ -13,7 +13,8 @@ from heapq import merge
 from typing import Any, TypeAlias
 
 from ...model.gate import INSURANCE, Gate, Limit
-from ...model.selection import Candidate, Name, Place, Selection, way_out
+from ...model.lease import QueueChoice
+from ...model.selection import Candidate, Name, Place, Selection, Shares, way_out
 from .connection import Result
 
 _Lane: TypeAlias = tuple[str, str]
@@ -27,7 +28,13 @@ class Choice:
     """The choice of one claim."""
 
     def __init__(
-        self, ask: Ask, limits: Sequence[Limit], most: int, now: float, begin: int | None = None
+        self,
+        ask: Ask,
+        limits: Sequence[Limit],
+        most: int,
+        now: float,
+        begin: int | None = None,
+        queues: QueueChoice | None = None,
     ) -> None:
         self._ask = ask
         self._most = most
@@ -39,9 +46,13 @@ class Choice:
         self._left: Counter[_Lane] = Counter()  # in each lane, what was looked at and stays there for now
         self._parked: dict[int, _Lane] = {}
         self._limits = {limit.type: limit for limit in limits}
-        self.selection = Selection(self._limits, most, now, self._gates)
+        self._queues = queues
+        self._shares = Shares(queues.rooms) if queues is not None and queues.rooms else None
+        self.selection = Selection(self._limits, most, now, self._gates, self._shares)
         self.taken: dict[int, Place] = {}
         """By seq."""
+        self.begins: list[bool] = []
+        """Of those that are taken, where queues have rooms."""
 
     def take(self, types: Sequence[str], locked: Sequence[str]) -> None:
         """Choose, and note in the store what came of it; gates are opened only of types that nobody else looks at."""
@@ -55,6 +66,8 @@ class Choice:
             else:
                 self.taken[seq] = place
                 self._left[type, queue] += 1
+                if self._shares is not None:
+                    self.begins.append(self._shares.take(queue))
         self._park()
         closing = self.selection.closing
         if closing:
@@ -80,7 +93,10 @@ class Choice:
 
     def _lanes(self, types: Sequence[str], cooling: Mapping[str, float]) -> list[_Lane]:
         """The lanes whose type may start anything at all."""
-        lanes: list[_Lane] = [(type, queue) for type, queue in self._ask("lanes", types=list(types)).rows]
+        found = self._ask("lanes", types=list(types)).rows
+        lanes: list[_Lane] = [
+            (type, queue) for type, queue in found if self._queues is None or queue in self._queues
+        ]
         for type, _ in lanes:
             if type in cooling:
                 self.selection.wait(cooling[type] - self._now)
@@ -96,9 +112,9 @@ class Choice:
         opens_at = [opens_at for _, opens_at in ways.values()]
         self._ask("opened", **_names(ways), opens_at=opens_at, insured_at=self._now + INSURANCE)
 
-    def _heads(self, lanes: Sequence[_Lane], most: int) -> dict[_Lane, list[Candidate[str]]]:
+    def _heads(self, lanes: Sequence[_Lane], most: int) -> dict[_Lane, list[Candidate]]:
         """The next so many in each lane, and all the gates that they will meet."""
-        found: dict[_Lane, list[Candidate[str]]] = {lane: [] for lane in lanes}
+        found: dict[_Lane, list[Candidate]] = {lane: [] for lane in lanes}
         if not lanes or not most:
             return found
         values = {
@@ -108,7 +124,7 @@ class Choice:
             "most": most,
         }
         for *row, is_suspect in self._ask("heads", **values).rows:
-            candidate: Candidate[str] = tuple(row)
+            candidate: Candidate = tuple(row)
             if is_suspect:
                 self._suspects.add(candidate[2])
             found[candidate[4], candidate[3]].append(candidate)
@@ -117,12 +133,16 @@ class Choice:
         self._gates.update(self._read_gates(unread))
         return found
 
-    def _walk(self, lane: _Lane, rows: list[Candidate[str]]) -> Iterator[Candidate[str]]:
+    def _is_over(self, lane: _Lane) -> bool:
+        """Will nothing more of the lane be claimed?"""
+        return lane[0] in self.selection.closed or (self._shares is not None and lane[1] in self._shares.full)
+
+    def _walk(self, lane: _Lane, rows: list[Candidate]) -> Iterator[Candidate]:
         """What is ready in a lane, as far as somebody asks; what was passed over meanwhile is parked."""
         most = self._most
         while True:
             yield from sorted(rows)
-            if len(rows) < most or lane[0] in self.selection.closed:
+            if len(rows) < most or self._is_over(lane):
                 return
             self._park()
             most = min(4 * most, _MOST_AT_ONCE)  # the more were passed over, the more are likely to be

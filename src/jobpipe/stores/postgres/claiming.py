@@ -5,12 +5,12 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from ...errors import StoreError
 from ...failpoints import reach
 from ...model.gate import Limit
-from ...model.lease import ClaimResult
+from ...model.lease import ClaimResult, QueueChoice
 from .choosing import Choice
 from .connection import Connection, Connections, Result, Step, results_of
 from .rows import claims_of
@@ -30,6 +30,41 @@ class Order(NamedTuple):
     lease: float
     begin: int | None
     """So many of them begin; None for all."""
+    queues: QueueChoice | None = None
+
+    def parts(self) -> list[Self]:
+        """One for each queue that has slots of its own; else the order itself."""
+        if self.queues is None or not self.queues.rooms:
+            return [self]
+        return [
+            self._replace(limit=room.most, begin=room.begin, queues=QueueChoice(only=frozenset({queue})))
+            for queue, room in self.queues.rooms.items()
+        ]
+
+    def values(self) -> dict[str, Any]:
+        """For the statements."""
+        chosen = self.queues and (self.queues.excluded if self.queues.only is None else self.queues.only)
+        return {**self._asdict(), "queues": list(chosen or ())}
+
+
+class _Found(NamedTuple):
+    """What claim.sql brought."""
+
+    rows: list[Any]
+    is_short: bool
+    """Were others taking what it looked at, and there is more behind?"""
+    looked: int
+    due_in: float | None
+    opens_in: float | None
+
+
+_FIRST_BEGIN = "%(begin)s::integer IS NULL OR row_number() OVER (ORDER BY place) <= %(begin)s::integer"
+_SERVED = {
+    None: "",
+    True: "AND lanes.queue = ANY(%(queues)s::text[])",
+    False: "AND lanes.queue <> ALL(%(queues)s::text[])",
+}
+"""By whether the queues of an order are the only ones."""
 
 
 class Claimer:
@@ -42,33 +77,47 @@ class Claimer:
     def claim(self, order: Order, now: float | None) -> ClaimResult | None:
         """What can be had without a look at any gate; None if one opens for what is parked before it."""
         token = secrets.token_hex(8)
-        look = max(2 * order.limit, 1)
-        while True:
-            values = {
-                **order._asdict(),
-                "token": token,
-                "look": look,
-                "now": now,
-            }
-            come_due = Step(self._sql("come_due"), {"now": now})
-            _, found = self._connections.run(come_due, Step(self._sql("claim"), values, "claim-inside"))
-            *_, looked, locked, due_in, opens_in = found.rows[0]
-            rows = found.rows if found.rows[0][0] is not None else []
-            # Why again: others had locked what this one looked at, and there may be more behind.
-            if locked or looked < look or not order.limit or look >= _MOST_LOOKED:
-                break
-            look = min(4 * look, _MOST_LOOKED)
-        if opens_in is not None and opens_in <= 0:
+        found = self._claim_parts(order, token, now)
+        rows = [row for part in found for row in part.rows]
+        opens_in = _soonest(*(part.opens_in for part in found))
+        if opens_in == 0.0:
             if not rows:
                 return None
             # Why: before a lane that never runs empty, they would be parked for ever. The next claim finds them in it.
             with suppress(StoreError):  # Why: the claim is made, and the next one tries again
                 self._connections.attempt(lambda connection: self._let_out(connection, order, now))
-        # Why: others were taking what this one looked at, and there is more behind.
-        is_short = looked >= look and locked < order.limit
-        ask_in = 0.0 if is_short else _soonest(due_in, opens_in)
-        has_more = looked > len(rows) or ask_in == 0.0
+        is_short = any(part.is_short for part in found)
+        ask_in = 0.0 if is_short else _soonest(opens_in, *(part.due_in for part in found))
+        has_more = ask_in == 0.0 or any(part.looked > len(part.rows) for part in found)
         return ClaimResult(claims_of(rows, order.worker, token), ask_in, has_more)
+
+    def _claim_parts(self, order: Order, token: str, now: float | None) -> list[_Found]:
+        """Claim for each queue with slots of its own, all in one round trip."""
+        come_due = Step(self._sql("come_due"), {"now": now})
+        found: list[_Found] = []
+        parts = [(part, max(2 * part.limit, 1)) for part in order.parts()]
+        while parts:
+            steps = [
+                Step(
+                    self._sql.filled("claim", only_served=_SERVED[_is_only(part.queues)]),
+                    {**part.values(), "token": token, "look": look, "now": now},
+                    "claim-inside",
+                )
+                for part, look in parts
+            ]
+            again = []
+            _, *results = self._connections.run(come_due, *steps)
+            for (part, look), result in zip(parts, results, strict=True):
+                *_, looked, locked, due_in, opens_in = result.rows[0]
+                # Why again: others had locked what this one looked at, and there may be more behind.
+                if not locked and looked >= look and part.limit and look < _MOST_LOOKED:
+                    again.append((part, min(4 * look, _MOST_LOOKED)))
+                    continue
+                rows = result.rows if result.rows[0][0] is not None else []
+                is_short = looked >= look and locked < part.limit
+                found.append(_Found(rows, is_short, looked, due_in, opens_in))
+            parts = again
+        return found
 
     def claim_limited(self, order: Order, limits: Sequence[Limit], told: float | None) -> ClaimResult:
         """What the gates let in."""
@@ -90,19 +139,16 @@ class Claimer:
         with connection.transaction():
             locked = ask.lock_types(order, limits)
             now = ask.now
-            choice = Choice(ask, limits, order.limit, now, order.begin)
+            choice = Choice(ask, limits, order.limit, now, order.begin, order.queues)
             choice.take(order.types, locked)
             token = secrets.token_hex(8)
             chosen = {
                 "seqs": list(choice.taken),
                 "gates": [gate for gate, _ in choice.taken.values()],
                 "starts_in": [starts_in for _, starts_in in choice.taken.values()],
+                "begins": choice.begins,
             }
-            rows = (
-                ask("claim_chosen", **order._asdict(), **chosen, token=token, told=told).rows
-                if choice.taken
-                else []
-            )
+            rows = ask.claim_chosen(order, **chosen, token=token, told=told).rows if choice.taken else []
             claims = claims_of(rows, order.worker, token)
             choice.keep_pace(max((each.started_at - each.starts_in - now for each in claims), default=0.0))
             due_in = ask("due", types=order.types).rows[0][0]
@@ -126,6 +172,12 @@ class _Asking:
         step = Step(self._sql(name), {**self._values, **more})
         return results_of(self._connection, [step])[0]
 
+    def claim_chosen(self, order: Order, **more: Any) -> Result:
+        which = "(%(begins)s::boolean[])[place::integer]" if more["begins"] else _FIRST_BEGIN
+        query = self._sql.filled("claim_chosen", which_begin=which)
+        step = Step(query, {**self._values, **order.values(), **more})
+        return results_of(self._connection, [step])[0]
+
     @property
     def now(self) -> float:
         now: float = self._values["now"]
@@ -136,6 +188,10 @@ class _Asking:
         found = self("lock_types", types=order.types, limited=[limit.type for limit in limits])
         self._values["now"] = self("time").rows[0][0]
         return [type for type, _ in found.rows]
+
+
+def _is_only(queues: QueueChoice | None) -> bool | None:
+    return None if queues is None else queues.only is not None
 
 
 def _soonest(*seconds: float | None) -> float | None:

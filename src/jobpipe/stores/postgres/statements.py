@@ -28,10 +28,7 @@ class Statements:
 
     def filled(self, name: str, **parts: str) -> bytes:
         """The statement with some words in it replaced; never by anything from outside."""
-        text = _read(self.schema, name).decode()
-        for word, part in parts.items():
-            text = text.replace(word, part)
-        return text.encode()
+        return _filled(self.schema, name, tuple(parts.items()))
 
     def migration(self, path: Path) -> bytes:
         """A migration, with the transition table filled in."""
@@ -46,6 +43,14 @@ class Statements:
 @cache
 def _read(schema: str, name: str) -> bytes:
     return _adapted((HERE / "sql" / f"{name}.sql").read_text(encoding="utf-8"), schema).encode()
+
+
+@cache
+def _filled(schema: str, name: str, parts: tuple[tuple[str, str], ...]) -> bytes:
+    text = _read(schema, name).decode()
+    for word, part in parts:
+        text = text.replace(word, part)
+    return text.encode()
 
 
 def _adapted(text: str, schema: str) -> str:

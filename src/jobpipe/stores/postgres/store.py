@@ -19,7 +19,7 @@ from ...model.admission import Bounds
 from ...model.counts import Counts, Filter, JobEvent, Page, WorkerInfo
 from ...model.gate import Limit, Limits
 from ...model.job import KEPT_HISTORY, WAITING, Job, JobError, JobStatus, Move, Progress, sources
-from ...model.lease import ClaimResult, Lease, LeaseState, Rescued, Settlement
+from ...model.lease import ClaimResult, Lease, LeaseState, QueueChoice, Rescued, Settlement
 from ...model.newjob import Answer, ExportedJob, NewJob, Receipt, Refusal
 from ...model.schedule import ScheduleEntry, Schedules
 from ..base import Capabilities, News, Watch
@@ -156,8 +156,9 @@ class PostgresStore:
         lease: float,
         limits: Sequence[Limit] = (),
         begin: int | None = None,
+        queues: QueueChoice | None = None,
     ) -> ClaimResult:
-        order = Order(worker, sorted(set(types)), limit, lease, begin)
+        order = Order(worker, sorted(set(types)), limit, lease, begin, queues)
         bound = [each for each in limits if each.type in order.types]
         result = None if bound else self._claimer.claim(order, self._session.now())
         if result is None:

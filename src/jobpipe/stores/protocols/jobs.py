@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from ...model.counts import Counts, Filter, Page
 from ...model.gate import Limit, Limits
 from ...model.job import Job, JobStatus, Progress
-from ...model.lease import ClaimResult, Lease, LeaseState, Rescued, Settlement
+from ...model.lease import ClaimResult, Lease, LeaseState, QueueChoice, Rescued, Settlement
 from ...model.newjob import Answer, NewJob
 
 
@@ -51,6 +51,7 @@ class JobStore(Protocol):
         lease: float,
         limits: Sequence[Limit] = (),
         begin: int | None = None,
+        queues: QueueChoice | None = None,
     ) -> ClaimResult:
         """Lease up to `limit` queued jobs of these types for `lease` seconds; the first `begin` of them begin.
 
@@ -63,6 +64,9 @@ class JobStore(Protocol):
         the gate of the type, or of the job's own key if the limit is keyed. A job without a key is not held up
         by a keyed limit: the worker that claims it has to find its key, and release it with that. A job holds its
         slot in a gate until it leaves the status running. Jobs that are passed over cost other claims nothing.
+
+        With `queues`, only jobs of these are claimed. Where they have rooms, each has `most` and `begin` of its own
+        instead of `begin`, and a suspect ends the claim for its queue only.
         """
 
     def begin(self, leases: Sequence[Lease], started_at: Sequence[float]) -> list[LeaseState]:

@@ -11,7 +11,7 @@ from msgspec import Raw, Struct
 from ...errors import JobConflictError, QueueFullError, TooManyNamesError, TooManyScheduledError
 from ...model.admission import Bounds
 from ...model.job import Attempt, Job, JobError, JobStatus, OnDuplicate, Progress, instant
-from ...model.lease import Claim, Lease, Settlement
+from ...model.lease import Claim, Lease, QueueChoice, Settlement
 from ...model.newjob import Answer, ExportedJob, NewJob, Receipt
 from ..stored import READERS, Reader, Stored, read_job, text
 
@@ -94,6 +94,16 @@ def text_of(value: Any) -> str:
 
 
 # Into the scripts
+
+
+def choice_values(queues: QueueChoice) -> tuple[Any, ...]:
+    """What claim.lua is told of the queues."""
+    only = queues.rooms or queues.only
+    return (
+        False if only is None else dict.fromkeys(only, True),
+        dict.fromkeys(queues.excluded, True),
+        dict(queues.rooms) or False,
+    )
 
 
 def new_values(job: NewJob) -> tuple[Any, ...]:

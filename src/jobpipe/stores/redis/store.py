@@ -17,7 +17,7 @@ from ...model.admission import Bounds
 from ...model.counts import Counts, Filter, JobEvent, Page, WorkerInfo
 from ...model.gate import Limit, Limits
 from ...model.job import Job, JobError, JobStatus, Progress
-from ...model.lease import ClaimResult, Lease, LeaseState, Rescued, Settlement
+from ...model.lease import ClaimResult, Lease, LeaseState, QueueChoice, Rescued, Settlement
 from ...model.newjob import Answer, ExportedJob, NewJob, Receipt, Refusal
 from ...model.schedule import ScheduleEntry, Schedules
 from ..base import Capabilities, News, Watch
@@ -26,6 +26,7 @@ from .address import Address, address_of
 from .checking import refuse_unfit, remarks
 from .records import (
     answer_of,
+    choice_values,
     claims_of,
     exported_of,
     jobs_of,
@@ -138,6 +139,7 @@ class RedisStore:
         lease: float,
         limits: Sequence[Limit] = (),
         begin: int | None = None,
+        queues: QueueChoice | None = None,
     ) -> ClaimResult:
         bounds = {each.type: (each.interval, each.burst, each.concurrency, each.is_keyed) for each in limits}
         told = (
@@ -148,6 +150,7 @@ class RedisStore:
             lease,
             bounds,
             False if begin is None else begin,
+            queues is not None and choice_values(queues),
         )
         packed, delays, pasts, now, due_in, has_more = self._run("claim", told, may_repeat=False)
         claims = claims_of(packed, delays, pasts, float(now))

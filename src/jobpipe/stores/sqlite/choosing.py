@@ -11,12 +11,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from heapq import merge
 
 from ...model.gate import INSURANCE, Gate, Limit
-from ...model.selection import Candidate, Name, Place, Selection, way_out
+from ...model.lease import QueueChoice
+from ...model.selection import Candidate, Name, Place, Selection, Shares, way_out
 from .rows import text_of
 from .statements import sql
 
 _Lane = tuple[str, str]
 """Queue and type."""
+
+
+def has_lane(cursor: sqlite3.Cursor, types: str, queues: QueueChoice | None) -> bool:
+    """Is there a lane of these types, and queues, with jobs?"""
+    lanes = cursor.execute(sql("lanes"), (types,))
+    return lanes.fetchone() is not None if queues is None else any(queue in queues for queue, _ in lanes)
 
 
 class _Gates(dict[Name, Gate]):
@@ -40,7 +47,13 @@ class Choice:
     """The choice of one claim, within its transaction."""
 
     def __init__(
-        self, cursor: sqlite3.Cursor, limits: Sequence[Limit], most: int, begin: int | None, now: float
+        self,
+        cursor: sqlite3.Cursor,
+        limits: Sequence[Limit],
+        most: int,
+        begin: int | None,
+        now: float,
+        queues: QueueChoice | None = None,
     ) -> None:
         self._cursor = cursor
         self._most = most
@@ -51,13 +64,20 @@ class Choice:
         self._parked: list[int] = []
         by_type = {limit.type: limit for limit in limits}
         self._gates = _Gates(cursor, by_type, now)
-        self.selection = Selection(by_type, most, now, self._gates)
+        self._queues = queues
+        self._shares = Shares(queues.rooms) if queues is not None and queues.rooms else None
+        self._beginning: set[int] = set()  # by seq, where queues have rooms
+        self.selection = Selection(by_type, most, now, self._gates, self._shares)
         self.taken: dict[int, Place] = {}
         """By seq."""
 
     def take(self, lanes: Sequence[_Lane]) -> None:
         """Choose from the lanes, and note in the store what came of it."""
-        walks = merge(*(self._walk(lane) for lane in self._opened(lanes)))
+        if self._queues is not None:
+            # Why all queues of such a type: what its gates let out is for every worker.
+            served = {type for queue, type in lanes if queue in self._queues}
+            lanes = [lane for lane in lanes if lane[1] in served]
+        walks = merge(*(self._walk(lane) for lane in self._opened(lanes) if self._serves(lane)))
         suspects = {seq for (seq,) in self._cursor.execute(sql("suspects"))}
         for (_, _, seq, queue, type, _), place in self.selection.take(walks, self._begin, suspects):
             if place is None:
@@ -65,6 +85,8 @@ class Choice:
             else:
                 self.taken[seq] = place
                 self._taken_of[queue, type] += 1
+                if self._shares is not None and self._shares.take(queue):
+                    self._beginning.add(seq)
         self._park()
         for (type, key), opens_at in self.selection.closing.items():
             self._cursor.execute(sql("close_gate"), {"type": type, "key": key, "opens_at": opens_at})
@@ -79,20 +101,27 @@ class Choice:
         """What was taken: as claim.sql's `:jobs`, and the seqs of the rest, which neither begin nor pass a gate."""
         most = len(self.taken) if self._begin is None else self._begin
         jobs = [
-            (seq, gate, starts_in, int(at < most))
+            (seq, gate, starts_in, int(at < most if self._shares is None else seq in self._beginning))
             for at, (seq, (gate, starts_in)) in enumerate(self.taken.items())
         ]
         if self.selection.entered:
             return jobs, []
-        return jobs[:most], [seq for seq, *_ in jobs[most:]]
+        return [job for job in jobs if job[-1]], [seq for seq, *_, begins in jobs if not begins]
 
-    def _walk(self, lane: _Lane) -> Iterator[Candidate[str]]:
+    def _serves(self, lane: _Lane) -> bool:
+        return self._queues is None or lane[0] in self._queues
+
+    def _is_over(self, lane: _Lane) -> bool:
+        """Will nothing more of the lane be claimed?"""
+        return lane[1] in self.selection.closed or (self._shares is not None and lane[0] in self._shares.full)
+
+    def _walk(self, lane: _Lane) -> Iterator[Candidate]:
         """What is ready in a lane, in order, as far as somebody asks; what was passed over meanwhile is parked."""
         while True:
             values = (*lane, self._most, self._taken_of[lane])
             rows = self._cursor.execute(sql("first_in_lane"), values).fetchall()
             yield from rows
-            if len(rows) < self._most or lane[1] in self.selection.closed:
+            if len(rows) < self._most or self._is_over(lane):
                 return
             self._park()
 

@@ -21,14 +21,14 @@ from ...model.admission import Bounds
 from ...model.counts import Counts, Filter, JobEvent, Page, WorkerInfo
 from ...model.gate import Limit, Limits
 from ...model.job import TRANSITIONS, Job, JobStatus, Move, Progress
-from ...model.lease import ClaimResult, Lease, LeaseState, Rescued, Settlement
+from ...model.lease import ClaimResult, Lease, LeaseState, QueueChoice, Rescued, Settlement
 from ...model.newjob import Answer, ExportedJob, NewJob, Receipt, Refusal
 from ...model.schedule import ScheduleEntry, Schedules
 from ...model.text import masked
 from ..base import Capabilities, News, Watch
 from ..stored import counts_of, status_of
 from . import inspecting, leasing, ticking
-from .choosing import Choice
+from .choosing import Choice, has_lane
 from .claiming import claim_chosen
 from .connection import Connections, begins_by_itself, check_own, mapped_errors, plain_cursor
 from .group_commit import GroupCommit
@@ -181,16 +181,18 @@ class SqliteStore:
         lease: float,
         limits: Sequence[Limit] = (),
         begin: int | None = None,
+        queues: QueueChoice | None = None,
     ) -> ClaimResult:
         names = text_of(list(types))
         if not self._has_news or limit < 1:
             with self._reading() as cursor:
                 # Why first without the lock: most looks find nothing, and must not stand in the way of writers.
-                if limit < 1 or not cursor.execute(sql("lanes"), (names,)).fetchone():
-                    return ClaimResult([], self._due_in(cursor, names))
+                if limit < 1 or not has_lane(cursor, names, queues):
+                    # Why no types with queues: what is parked is in others.
+                    return ClaimResult([], self._due_in(cursor, names if queues is None else "[]"))
         self._has_news = False
         with self._writing(synced=False) as (cursor, now):
-            choice = Choice(cursor, limits, limit, begin, now)
+            choice = Choice(cursor, limits, limit, begin, now, queues)
             choice.take(cursor.execute(sql("lanes"), (names,)).fetchall())
             claims = claim_chosen(cursor, choice, worker, lease, now)
             self._changes += len(claims)

@@ -36,6 +36,18 @@ export function workersPage({ redraw }) {
   };
 }
 
+// Which queues it serves: nothing for one that serves all.
+function queues(worker) {
+  if (!worker.queues && !worker.except_queues?.length) return null;
+  const slots = worker.slots_by_queue ?? {};
+  const taken = worker.running_by_queue ?? {};
+  const name = (queue) => (slots[queue] ? `${queue} ${taken[queue] ?? 0}/${slots[queue]}` : queue);
+  return [
+    h("h3", null, worker.queues ? "Queues" : "All queues except"),
+    h("p", { class: "tags" }, (worker.queues ?? worker.except_queues).map((queue) => h("span", { class: "tag", key: queue }, name(queue)))),
+  ];
+}
+
 function card(worker) {
   const share = worker.slots ? worker.running.length / worker.slots : 0;
   const types = worker.types.slice(0, SHOWN_TYPES);
@@ -45,6 +57,7 @@ function card(worker) {
     h("div", { class: "head" }, h("h2", { class: "mono cut", title: worker.name }, worker.name), copyButton(worker.name, "Copy the name")),
     h("p", { class: "muted num" }, "last seen ", when(worker.seen_at), " · up since ", when(worker.started_at)),
     h("p", { class: "num places" }, h("span", null, `${worker.running.length} of ${worker.slots} slots in use`), meter(share, `${percent(share)} of its slots`)),
+    queues(worker),
     h("h3", null, "Running jobs"),
     worker.running.length ? h("ul", { class: "plain columns" }, worker.running.slice(0, SHOWN_JOBS).map((id) => h("li", { key: id }, jobLink(id))), worker.running.length > SHOWN_JOBS ? h("li", { class: "muted" }, `and ${worker.running.length - SHOWN_JOBS} more`) : null) : h("p", { class: "muted" }, "none"),
     h("h3", null, "Job types"),

@@ -17,7 +17,7 @@ WITH RECURSIVE lanes AS (
 ), open_lanes AS MATERIALIZED (
     SELECT lanes.type, lanes.queue, cooling.until
     FROM lanes LEFT JOIN jobpipe.cooling ON cooling.type = lanes.type AND cooling.until > jobpipe.now(%(now)s)
-    WHERE lanes.queue IS NOT NULL AND lanes.queue NOT IN (SELECT queue FROM jobpipe.paused)
+    WHERE lanes.queue IS NOT NULL AND lanes.queue NOT IN (SELECT queue FROM jobpipe.paused) only_served
 ), heads AS MATERIALIZED (
     SELECT head.* FROM open_lanes CROSS JOIN LATERAL (
         SELECT ctid AS place, seq, priority, run_at FROM jobpipe.jobs

@@ -12,8 +12,7 @@ WITH chosen AS MATERIALIZED (
     WHERE jobs.status = 'queued' AND jobs.lease_until IS NULL
     FOR UPDATE OF jobs SKIP LOCKED
 ), ranked AS (
-    SELECT seq, gate, starts_in, past, %(begin)s::integer IS NULL
-        OR row_number() OVER (ORDER BY place) <= %(begin)s::integer AS begins
+    SELECT seq, gate, starts_in, past, which_begin AS begins
     FROM chosen
 ), claimed AS (
     UPDATE jobpipe.jobs SET

@@ -1,10 +1,13 @@
 -- with lanes.lua
 -- with gates.lua
--- told: worker, token, types, limit, seconds of the lease, limits by type, how many of the first begin (false: all).
+-- told: worker, token, types, limit, seconds of the lease, limits by type, how many of the first begin (false: all),
+-- and which queues (false: all): those that it takes (false: all others), those that it does not take, and what room
+-- each has (false: they share it): how many of its jobs, and how many of these begin.
 -- Answers the records, the seconds after which each may start, the time, in how many seconds to ask again, and whether
 -- there may be more.
 come_due()
-local worker, token, types, limit, lease, limits, most_begun = unpack(told)
+local worker, token, types, limit, lease, limits, most_begun, queues = unpack(told)
+local rooms = queues and queues[3]
 local MOST_BYTES = 16 * 2 ^ 20 -- a reply should not be much longer
 local claimed, delays = {}, {} -- jobs, and the seconds after which each may start
 local pasts = {} -- packed: those with more than a first run needs, as they were before
@@ -16,6 +19,7 @@ local passed_over, size = 0, 0 -- jobs, and the bytes of long payloads that were
 local due_in
 local has_more = limit < 1
 local is_cut = false -- before a suspect, of which none is claimed ahead
+local full = {} -- queues with slots of their own of which no more is claimed, though there is more
 
 local function wait(seconds)
   due_in = math.min(due_in or seconds, seconds)
@@ -52,12 +56,27 @@ local function is_plain(job)
     and math.min(job[RUN_AT], job[CREATED_AT]) > -6e10 and math.max(job[RUN_AT], job[CREATED_AT]) < 2e11 and job[DEADLINE] >= 0
 end
 
+-- May the next job of a queue with slots of its own be claimed? If not, none after it, either.
+local function has_room(job)
+  local room = rooms[job[QUEUE]]
+  if room[1] < 1 or (job[IS_SUSPECT] == 1 and room[2] < 1) then full[job[QUEUE]] = true end
+  return not full[job[QUEUE]]
+end
+
+-- Does a job that is claimed begin?
+local function begins(job)
+  if not rooms then return not most_begun or #claimed < most_begun end
+  local room = rooms[job[QUEUE]]
+  room[1], room[2] = room[1] - 1, room[2] - 1
+  return room[2] >= 0
+end
+
 local function claim(job, starts_in, gate)
   if not is_plain(job) then
     pasts[#pasts + 1] = packed_whole(odd[job[SEQ]] or job, PAYLOAD, HISTORY)
   end
   job[WORKER], job[TOKEN] = worker, token
-  if not most_begun or #claimed < most_begun then
+  if begins(job) then
     begin(job, now + starts_in)
     add(LEASES, now + lease, job[SEQ])
   else
@@ -81,10 +100,12 @@ local function claim_from(cursors)
   local heap = new_heap(cursors, limit - #claimed)
   while heap[1] and #claimed < limit and passed_over < MOST_PASSED_OVER and size < MOST_BYTES do
     local cursor = heap[1]
-    local job, bound = jobs[cursor.seq], limits[cursor.type]
+    local job, bound, is_out = jobs[cursor.seq], limits[cursor.type], false
     if not job or job[STATUS] ~= 'queued' or job[TYPE] ~= cursor.type then
       drop(cursor.key, cursor.seq) -- only somebody else can have put it there
-    elseif job[IS_SUSPECT] == 1 and most_begun and #claimed >= most_begun then
+    elseif rooms and not has_room(job) then
+      has_more, is_out = true, true
+    elseif not rooms and job[IS_SUSPECT] == 1 and most_begun and #claimed >= most_begun then
       is_cut = true
       break
     elseif not closed[cursor.type] then
@@ -92,7 +113,7 @@ local function claim_from(cursors)
       if bound then starts_in, gate = enter_gate(job, bound) end
       if starts_in then claim(job, starts_in, gate) end
     end
-    advance(heap, closed[cursor.type])
+    advance(heap, is_out or closed[cursor.type])
   end
   has_more = has_more or heap[1] ~= nil
 end
@@ -118,10 +139,17 @@ end
 local function claim_all()
   local paused, cursors, with_room = {}, {}, {}
   for _, queue in ipairs(redis.call('SMEMBERS', P .. 'paused')) do paused[queue] = true end
+  local shut = paused -- queues of which nothing is claimed
+  if queues then
+    local only, excluded = unpack(queues)
+    shut = setmetatable({}, { __index = function(_, queue)
+      return paused[queue] or excluded[queue] or (only and not only[queue])
+    end })
+  end
   for _, type in ipairs(types) do
     if not cooling[type] then
       with_room[type] = open_gates(type, limits[type], paused, limit)
-      open_lanes(type, paused, cursors)
+      open_lanes(type, shut, cursors)
     end
   end
   local priorities = {}
