@@ -19,6 +19,7 @@ from .gateway.async_store import AsyncStore, unwrap
 from .gateway.explain import Explanation
 from .gateway.feed import Feed
 from .gateway.jobs import Jobs
+from .gateway.known_types import KnownTypes
 from .gateway.lazy_store import Gateway, LazyStore
 from .gateway.limits import LimitInfo, look_at_limits
 from .gateway.signals import Signals
@@ -71,6 +72,7 @@ class Jobpipe:
         )
         self._jobs = Jobs(self._lazy_store, self.signals)
         self._types: dict[str, JobType[..., Any]] = {}
+        self._known = KnownTypes(self._lazy_store, lambda: self.types)
         self.throughput = Throughput()
         self.service: Service | None = None
         """What runs jobs in this process, or has run them last."""
@@ -295,7 +297,7 @@ class Jobpipe:
 
     async def insert(self, batch: list[NewJob], bounds: Bounds | None = None) -> Answer:
         """Insert prepared jobs, and let workers of this process know; without bounds, those of the program hold."""
-        return await self.async_store.insert(batch, bounds)
+        return await self._known.warn(batch, self.async_store.insert(batch, bounds))
 
     async def _insert(self, batch: list[NewJob], connection: Any) -> list[Receipt]:
         if not batch:
@@ -303,17 +305,17 @@ class Jobpipe:
         if connection is None:
             return unwrap(await self.insert(batch))
         answer = self._insert_in(connection, batch)
-        return unwrap(await answer if isinstance(answer, Awaitable) else answer)
+        return unwrap(await self._known.warn(batch, answer))
 
     def _insert_sync(self, batch: list[NewJob], connection: Any) -> list[Receipt]:
         if not batch:
             return []
         if connection is None:
-            return unwrap(self.async_store.insert_now([batch])[0])
+            return unwrap(self._known.warn_sync(batch, self.async_store.insert_now([batch])[0]))
         answer = self._insert_in(connection, batch)
         if isinstance(answer, Awaitable):
             raise BadInputError("connection", "is asynchronous: use `await enqueue(…)` with it")
-        return unwrap(answer)
+        return unwrap(self._known.warn_sync(batch, answer))
 
     def _insert_in(self, connection: Any, batch: list[NewJob]) -> Answer | Awaitable[Answer]:
         return self.store.insert_in(connection, batch, capacity=self.capacity)
