@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .app import Jobpipe
+    from .client.client import Client
     from .errors import (
         BadInputError,
         Cancel,
+        ForbiddenError,
         JobConflictError,
         JobNotFoundError,
         JobpipeError,
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
         StoreRefusedError,
         TooManyNamesError,
         TooManyScheduledError,
+        UnauthorizedError,
+        UnreachableError,
         WrongStatusError,
     )
     from .gateway.explain import Explanation, Reason
@@ -42,8 +46,10 @@ __all__ = [
     "Attempt",
     "BadInputError",
     "Cancel",
+    "Client",
     "CurrentJob",
     "Explanation",
+    "ForbiddenError",
     "Job",
     "JobConflictError",
     "JobError",
@@ -79,6 +85,8 @@ __all__ = [
     "StoreRefusedError",
     "TooManyNamesError",
     "TooManyScheduledError",
+    "UnauthorizedError",
+    "UnreachableError",
     "WrongStatusError",
     "current_job",
     "open_store",
@@ -86,6 +94,7 @@ __all__ = [
 
 _MODULES = {
     "app": ("Jobpipe",),
+    "client.client": ("Client",),
     "jobtypes.current": (
         "CurrentJob",
         "current_job",
@@ -93,6 +102,7 @@ _MODULES = {
     "errors": (
         "BadInputError",
         "Cancel",
+        "ForbiddenError",
         "JobConflictError",
         "JobNotFoundError",
         "JobpipeError",
@@ -109,6 +119,8 @@ _MODULES = {
         "StoreRefusedError",
         "TooManyNamesError",
         "TooManyScheduledError",
+        "UnauthorizedError",
+        "UnreachableError",
         "WrongStatusError",
     ),
     "gateway.explain": (
@@ -149,7 +161,16 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        return import_module("importlib.metadata").version("rate-envelope-queue")
     for module, names in _MODULES.items():
         if name in names:
-            return getattr(import_module(f".{module}", __name__), name)
+            try:
+                return getattr(import_module(f".{module}", __name__), name)
+            except ModuleNotFoundError as error:
+                extra = "client" if name == "Client" else "service"
+                missing = error.name
+            raise ImportError(
+                f"{name} needs {missing}: pip install 'rate-envelope-queue[{extra}]'", name=missing
+            )
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
