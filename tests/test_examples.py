@@ -164,6 +164,15 @@ PRINTS: dict[str, list[str] | set[str]] = {
         "before: {'result': None, 'status': 'queued'}",
         "after: {'result': 'sent to ada@example.org', 'status': 'done'}",
     ],
+    "20_jobpipe_client.py": [
+        "order-17: a new job? True",
+        "order-17: done",
+        "no job has the id 'order-18'",
+        "results: [0, 1, 2]",
+        "warning: no running worker knows the type 'ecko'; did you mean 'echo'?",
+        "cancelled: 1",
+        "refused: another token",
+    ],
 }
 """How the lines begin that an example has to print: a list in this order, a set in any; others may come between."""
 

@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .app import Jobpipe
+    from .client.client import Client
     from .errors import (
         BadInputError,
         Cancel,
         Fail,
+        ForbiddenError,
         JobConflictError,
         JobNotFoundError,
         JobpipeError,
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
         StoreRefusedError,
         TooManyNamesError,
         TooManyScheduledError,
+        UnauthorizedError,
+        UnreachableError,
         WrongStatusError,
     )
     from .gateway.explain import Explanation, Reason
@@ -43,9 +47,11 @@ __all__ = [
     "Attempt",
     "BadInputError",
     "Cancel",
+    "Client",
     "CurrentJob",
     "Explanation",
     "Fail",
+    "ForbiddenError",
     "Job",
     "JobConflictError",
     "JobError",
@@ -82,6 +88,8 @@ __all__ = [
     "StoreRefusedError",
     "TooManyNamesError",
     "TooManyScheduledError",
+    "UnauthorizedError",
+    "UnreachableError",
     "WrongStatusError",
     "current_job",
     "open_store",
@@ -89,6 +97,7 @@ __all__ = [
 
 _MODULES = {
     "app": ("Jobpipe",),
+    "client.client": ("Client",),
     "jobtypes.current": (
         "CurrentJob",
         "current_job",
@@ -97,6 +106,7 @@ _MODULES = {
         "BadInputError",
         "Cancel",
         "Fail",
+        "ForbiddenError",
         "JobConflictError",
         "JobNotFoundError",
         "JobpipeError",
@@ -113,6 +123,8 @@ _MODULES = {
         "StoreRefusedError",
         "TooManyNamesError",
         "TooManyScheduledError",
+        "UnauthorizedError",
+        "UnreachableError",
         "WrongStatusError",
     ),
     "gateway.explain": (
@@ -154,7 +166,16 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        return import_module("importlib.metadata").version("rate-envelope-queue")
     for module, names in _MODULES.items():
         if name in names:
-            return getattr(import_module(f".{module}", __name__), name)
+            try:
+                return getattr(import_module(f".{module}", __name__), name)
+            except ModuleNotFoundError as error:
+                extra = "client" if name == "Client" else "service"
+                missing = error.name
+            raise ImportError(
+                f"{name} needs {missing}: pip install 'rate-envelope-queue[{extra}]'", name=missing
+            )
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

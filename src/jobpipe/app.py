@@ -18,6 +18,7 @@ from .gateway.async_store import AsyncStore, unwrap
 from .gateway.explain import Explanation
 from .gateway.feed import Feed
 from .gateway.jobs import Jobs
+from .gateway.known_types import KnownTypes
 from .gateway.lazy_store import Gateway, LazyStore
 from .gateway.limits import LimitInfo, look_at_limits
 from .gateway.signals import Signals
@@ -68,6 +69,7 @@ class Jobpipe(Registry):
             given, lambda: self.settings, lambda: self.capacity, self.signals.notify_work
         )
         self._jobs = Jobs(self._lazy_store, self.signals)
+        self._known = KnownTypes(self._lazy_store, lambda: self.types)
         self.throughput = Throughput()
         self.service: Service | None = None
         """What runs jobs in this process, or has run them last."""
@@ -209,7 +211,7 @@ class Jobpipe(Registry):
 
     async def insert(self, batch: list[NewJob], bounds: Bounds | None = None) -> Answer:
         """Insert prepared jobs, and let workers of this process know; without bounds, those of the program hold."""
-        return await self.async_store.insert(batch, bounds)
+        return await self._known.warn(batch, self.async_store.insert(batch, bounds))
 
     async def _insert(self, batch: list[NewJob], connection: Any) -> list[Receipt]:
         if not batch:
@@ -219,7 +221,7 @@ class Jobpipe(Registry):
         answer = self.store.insert_in(connection, batch, capacity=self.capacity)
         if isinstance(answer, Awaitable) and is_sync():
             raise BadInputError("connection", "is asynchronous: use `await enqueue(…)` with it")
-        return unwrap(await answer if isinstance(answer, Awaitable) else answer)
+        return unwrap(await self._known.warn(batch, answer))
 
     # Inspect
 

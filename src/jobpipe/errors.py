@@ -16,6 +16,9 @@ JobpipeError
     StoreAwayError                     it cannot be reached, or cannot write, at the moment
     StoreRefusedError                  it cannot keep the promises, or its schema is newer than the program
   SettingsError(ValueError)            a setting is wrong; `name` names it
+  UnauthorizedError                    the service does not accept the client's token, or wants one
+  ForbiddenError                       the client's token does not allow it
+  UnreachableError                     the service gave the client no answer, or is not ready
   AppBrokenError                       the user's module cannot be imported (see loading.py)
 Signal                                 raised by a handler to decide what happens next; not an error
   Retry, Snooze, Cancel, Fail
@@ -172,6 +175,32 @@ class SettingsError(JobpipeError, ValueError):
     def __init__(self, name: str, problem: str) -> None:
         super().__init__(f"{name} {problem}")
         self.name = name
+
+
+class UnauthorizedError(JobpipeError):
+    """The service does not accept the client's token, or wants one; nothing was changed."""
+
+
+class ForbiddenError(JobpipeError):
+    """The service does not allow it to this client; nothing was changed.
+
+    `kind` is the end of the problem's `type`: `read-only-token` for one that is for reading only.
+    """
+
+    def __init__(self, text: str, kind: str = "") -> None:
+        super().__init__(text)
+        self.kind = kind
+
+
+class UnreachableError(JobpipeError):
+    """The service gave the client no answer, or is not ready.
+
+    If it `may_have_arrived`, the service may have done what it was asked.
+    """
+
+    def __init__(self, text: str, *, may_have_arrived: bool = True) -> None:
+        super().__init__(text)
+        self.may_have_arrived = may_have_arrived
 
 
 class Signal(Exception):

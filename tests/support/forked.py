@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MODULES = (
-    *("jobpipe.cli.child", "jobpipe.cli.main", "jobpipe.cli.remote", "jobpipe.cli.render.tables"),
+    *("jobpipe.cli.child", "jobpipe.cli.main", "jobpipe.client.client", "jobpipe.cli.render.tables"),
     *("jobpipe.cli.target", "jobpipe.cli.top.command", "jobpipe.cli.top.screen", "jobpipe.web.serve"),
     *("jobpipe.stores.memory", "jobpipe.stores.postgres", "jobpipe.stores.redis", "jobpipe.stores.sqlite"),
     *("asyncio", "httptools", "prometheus_client", "uvicorn.protocols.http.httptools_impl", "uvloop"),

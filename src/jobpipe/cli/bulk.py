@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING
 
 from ..errors import (
     BadInputError,
+    ForbiddenError,
     JobConflictError,
     JobpipeError,
     QueueFullError,
     SettingsError,
     StoreRefusedError,
+    UnauthorizedError,
+    UnreachableError,
 )
 from .interrupts import held
 from .lines import BadLineError, Line
-from .target import RefusedError, Target
+from .target import Target
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,16 +26,14 @@ if TYPE_CHECKING:
 _PLACE = re.compile(r"jobs\[(\d+)\]\.?")
 _NOTHING_DONE = (
     BadInputError,
+    ForbiddenError,
     JobConflictError,
     QueueFullError,
-    RefusedError,
     SettingsError,
     StoreRefusedError,
+    UnauthorizedError,
 )
 """Errors after which one knows that nothing of the call was done."""
-
-
-_FULL = ("queue-full", "too-many-scheduled")
 
 
 class Bulk:
@@ -45,6 +46,7 @@ class Bulk:
         self.ids: list[str] = []
         """Of the jobs that are in, if they are to be kept."""
         self.new = self.known = 0
+        self.warnings: set[str] = set()
         self._last = 0
         """The number of the last line that is in: all before it are, too."""
         self._doubtful = 0
@@ -55,8 +57,8 @@ class Bulk:
         try:
             with held():
                 self._insert(lines)
-        except (QueueFullError, RefusedError) as error:
-            if not is_full(error) or len(lines) == 1:
+        except QueueFullError as error:
+            if len(lines) == 1:
                 raise self._placed(error, lines) from None
             middle = len(lines) // 2
             self.put(lines[:middle])
@@ -67,16 +69,20 @@ class Bulk:
     def _insert(self, lines: Sequence[Line]) -> None:
         self._doubtful = lines[-1].number
         try:
-            intake = self._target.enqueue_many([line.request for line in lines])
-        except _NOTHING_DONE:
-            self._doubtful = 0
+            receipts = self._target.enqueue_many([line.request for line in lines])
+        except JobpipeError as error:
+            is_lost = isinstance(error, UnreachableError) and not error.may_have_arrived
+            if is_lost or isinstance(error, _NOTHING_DONE):
+                self._doubtful = 0
             raise
         self._doubtful = 0
         self._last = lines[-1].number
-        self.new += intake.new
-        self.known += len(intake.ids) - intake.new
+        new = sum(receipt.is_new for receipt in receipts)
+        self.new += new
+        self.known += len(receipts) - new
+        self.warnings |= {receipt.warning for receipt in receipts if receipt.warning is not None}
         if self._keeps_ids:
-            self.ids += intake.ids
+            self.ids += [receipt.id for receipt in receipts]
 
     def _placed(self, error: JobpipeError, lines: Sequence[Line]) -> JobpipeError:
         """The error with the line that it is about, if it is about one."""
@@ -103,8 +109,3 @@ class Bulk:
 
 def _lines(first: int, last: int) -> str:
     return f"line {first:,}" if first == last else f"lines {first:,} to {last:,}"
-
-
-def is_full(error: JobpipeError) -> bool:
-    """Is there no room for it?"""
-    return isinstance(error, QueueFullError) or getattr(error, "slug", "") in _FULL

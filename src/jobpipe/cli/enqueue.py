@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import BadInputError, JobpipeError
+from ..process.logs import escape
 from .completion.candidates import complete_queue, complete_type
 from .guard import fail, guarded
 from .jobs import Json
@@ -188,6 +189,8 @@ def _put_one(
 
     with open_target(flags, may_make=True) as target:
         receipt = target.enqueue(type, payload, **options)
+        if receipt.warning is not None:
+            typer.echo(f"warning: {escape(receipt.warning)}", err=True)
         if not wait:
             if as_json:
                 print_json({"id": receipt.id, "status": receipt.status})
@@ -235,6 +238,8 @@ def _put_file(
         if wait and problem is None:
             with bar("waiting", len(bulk.ids), is_quiet=as_json) as shown:
                 problem = _await(target, bulk.ids, timeout, shown, found)
+    for warning in sorted(bulk.warnings):
+        typer.echo(f"warning: {escape(warning)}", err=True)
     _print_outcome(bulk, found, as_json)
     if problem is not None:
         raise problem

@@ -114,16 +114,13 @@ def _manage(
 def _manage_each(target: Target, verb: str, ids: list[str], as_json: bool) -> None:
     """Each by itself: one that cannot be changed keeps no other from it."""
     from .render.tables import print_json
-    from .target import RefusedError
 
     changed = []
     code = 0
     for id in ids:
         try:
             job = target.manage(verb, id)
-        except (JobNotFoundError, WrongStatusError, RefusedError) as error:
-            if isinstance(error, RefusedError) and error.status not in (404, 409):
-                raise
+        except (JobNotFoundError, WrongStatusError) as error:
             code = fail(str(error)).exit_code
             continue
         changed.append(job)

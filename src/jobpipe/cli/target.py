@@ -7,19 +7,27 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
+from operator import attrgetter
 from pathlib import Path
 from time import monotonic
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
+
+from msgspec.structs import replace
 
 from ..app import Jobpipe
-from ..errors import BadInputError, JobNotFoundError, JobpipeError, SettingsError
+from ..errors import BadInputError, ForbiddenError, JobNotFoundError, SettingsError, UnauthorizedError
 from ..gateway.explain import Explanation, Reason
+from ..gateway.history import Past
 from ..gateway.jobs import MOST_AT_ONCE
+from ..gateway.limits import LimitInfo
 from ..gateway.timetable import ScheduleInfo, ScheduleRequest
-from ..gateway.views import JobPage, QueueInfo
+from ..gateway.views import JobPage, QueueInfo, Stats, Worker, worker_of
 from ..model.job import Job, Move, sources
 from ..model.newjob import Receipt
 from ..model.request import JobRequest, convert
+from ..model.text import counted
+from ..process.loading import load_pipe
+from ..settings import Settings
 
 _FILE = "sqlite:///"
 _LOOK_AGAIN = 2.0
@@ -30,25 +38,6 @@ _MOVES = {"cancel": Move.CANCEL, "retry": Move.REVIVE}
 Tell = Callable[[Explanation], object]
 
 
-class RefusedError(JobpipeError):
-    """A service said no, or is not there: nothing was changed.
-
-    `slug` tells the kind of problem; `status` is that of HTTP, 0 where there was no answer.
-    """
-
-    def __init__(self, text: str, status: int, slug: str) -> None:
-        super().__init__(text)
-        self.status = status
-        self.slug = slug
-
-
-class Intake(NamedTuple):
-    """A batch that is in: its ids, and how many of them were not there before."""
-
-    ids: list[str]
-    new: int
-
-
 def open_target(flags: Mapping[str, Any], *, may_make: bool = False) -> Target:
     """What the flags name: a service if there is a URL, else a store, which must be there unless it may be made."""
     if flags.get("url") is not None:
@@ -56,12 +45,9 @@ def open_target(flags: Mapping[str, Any], *, may_make: bool = False) -> Target:
             raise SettingsError(
                 "--store", "and --url exclude each other: the service at the URL has its own store"
             )
-        from .remote import ServiceTarget  # Why here: only then it is needed
-
         return ServiceTarget(flags["url"], flags.get("token"))
-    return StoreTarget(
-        flags.get("store"), may_make=may_make, **{name: flags[name] for name in flags if name == "queue_size"}
-    )
+    settings = {name: flags[name] for name in flags if name == "queue_size"}
+    return StoreTarget(flags.get("store"), flags.get("app"), may_make=may_make, **settings)
 
 
 def check_url(name: str, url: str, *, may_make: bool) -> None:
@@ -135,82 +121,122 @@ class Target(ABC):
                 told = explanation.reason
                 tell(explanation)
 
+    def enqueue(self, type: str, payload: Any, **options: Any) -> Receipt:
+        """Enqueue a job."""
+        found: Receipt = self._ask("enqueue", type, payload, **options)
+        return found
+
+    def enqueue_many(self, requests: Sequence[JobRequest]) -> list[Receipt]:
+        """Enqueue jobs, all or none; BadInputError names the field as `jobs[7].payload`."""
+        found: list[Receipt] = self._ask("enqueue_many", requests)
+        return found
+
+    def page(self, limit: int, cursor: str | None, **filters: str | None) -> JobPage:
+        """A page of jobs, newest first."""
+        found: JobPage = self._ask("page", **filters, limit=limit, cursor=cursor)
+        return found
+
+    def job(self, id: str) -> Job:
+        """The whole job."""
+        found: Job = self._ask("get", id)
+        return found
+
+    def job_within(self, id: str, seconds: float) -> Job:
+        """The job when it is finished, or as it is after the timeout."""
+        found: Job = self._ask("wait", id, seconds)
+        return found
+
+    def explain(self, id: str) -> Explanation:
+        """Why it is not running."""
+        found: Explanation = self._ask("explain", id)
+        return found
+
+    def stats(self) -> Stats:
+        """The number of jobs by status; their rates only where a service knows them."""
+        found: Stats = self._ask("stats")
+        return found
+
+    def queues(self) -> list[QueueInfo]:
+        """All queues, by name."""
+        found: list[QueueInfo] = self._ask("queues")
+        return found
+
+    def workers(self) -> list[Worker]:
+        """The processes that run jobs, by name."""
+        found: list[Worker] = self._ask("workers")
+        return found
+
+    def limits(self) -> list[LimitInfo]:
+        """All limits, by type and key."""
+        found: list[LimitInfo] = self._ask("limits")
+        return found
+
+    def schedules(self) -> list[ScheduleInfo]:
+        """All schedules, by name."""
+        found: list[ScheduleInfo] = self._ask("schedules.all")
+        return found
+
+    def schedule(self, name: str) -> ScheduleInfo:
+        """One schedule."""
+        found: ScheduleInfo = self._ask("schedules.get", name)
+        return found
+
+    def put_schedule(self, name: str, fields: Mapping[str, Any]) -> ScheduleInfo:
+        """Make or change a schedule."""
+        found: ScheduleInfo = self._ask("schedules.put", name, convert(fields, ScheduleRequest))
+        return found
+
+    def run_schedule(self, name: str) -> Receipt:
+        """Enqueue its job now."""
+        found: Receipt = self._ask("schedules.run", name)
+        return found
+
+    def hold_schedule(self, verb: str, name: str) -> ScheduleInfo:
+        """Pause or resume a schedule."""
+        found: ScheduleInfo = self._ask(f"schedules.{verb}", name)
+        return found
+
+    def drop_schedule(self, name: str) -> None:
+        """Forget a schedule."""
+        self._ask("schedules.drop", name)
+
+    def manage(self, verb: str, id: str) -> Job:
+        """Cancel or retry a job."""
+        found: Job = self._ask(verb, id)
+        return found
+
+    def manage_many(self, verb: str, **filters: str | None) -> int:
+        """Cancel or retry all jobs that match; returns the number of jobs."""
+        found: int = self._ask(f"{verb}_many", **filters)
+        return found
+
+    def hold(self, verb: str, queue: str) -> QueueInfo:
+        """Pause or resume a queue."""
+        found: QueueInfo = self._ask(verb, queue)
+        return found
+
+    @abstractmethod
+    def _ask(self, verb: str, *args: Any, **kwargs: Any) -> Any:
+        """What the method of this name answers: Jobpipe and Client have the same."""
+
+    @abstractmethod
+    def check(self) -> tuple[str, list[str]]:
+        """The URL, and how well what is there keeps the promises."""
+
     @abstractmethod
     def __enter__(self) -> Self: ...
 
     @abstractmethod
     def __exit__(self, *_: object) -> None: ...
 
-    @abstractmethod
-    def enqueue(self, type: str, payload: Any, **options: Any) -> Receipt:
-        """Enqueue a job."""
-
-    @abstractmethod
-    def enqueue_many(self, requests: Sequence[JobRequest]) -> Intake:
-        """Enqueue jobs, all or none; BadInputError names the field as `jobs[7].payload`."""
-
-    @abstractmethod
-    def page(self, limit: int, cursor: str | None, **filters: str | None) -> JobPage:
-        """A page of jobs, newest first."""
-
-    @abstractmethod
-    def job(self, id: str) -> Job:
-        """The whole job."""
-
-    @abstractmethod
-    def job_within(self, id: str, seconds: float) -> Job:
-        """The job when it is finished, or as it is after the timeout."""
-
-    @abstractmethod
-    def explain(self, id: str) -> Explanation:
-        """Why it is not running."""
-
-    @abstractmethod
-    def schedules(self) -> list[ScheduleInfo]:
-        """All schedules, by name."""
-
-    @abstractmethod
-    def schedule(self, name: str) -> ScheduleInfo:
-        """One schedule."""
-
-    @abstractmethod
-    def put_schedule(self, name: str, fields: Mapping[str, Any]) -> ScheduleInfo:
-        """Make or change a schedule."""
-
-    @abstractmethod
-    def run_schedule(self, name: str) -> Receipt:
-        """Enqueue its job now."""
-
-    @abstractmethod
-    def hold_schedule(self, verb: str, name: str) -> ScheduleInfo:
-        """Pause or resume a schedule."""
-
-    @abstractmethod
-    def drop_schedule(self, name: str) -> None:
-        """Forget a schedule."""
-
-    @abstractmethod
-    def manage(self, verb: str, id: str) -> Job:
-        """Cancel or retry a job."""
-
-    @abstractmethod
-    def manage_many(self, verb: str, **filters: str | None) -> int:
-        """Cancel or retry all jobs that match; returns the number of jobs."""
-
-    @abstractmethod
-    def hold(self, verb: str, queue: str) -> QueueInfo:
-        """Pause or resume a queue."""
-
-    @abstractmethod
-    def check(self) -> tuple[str, list[str]]:
-        """The URL, and how well what is there keeps the promises."""
-
 
 class StoreTarget(Target):
-    """The jobs of a store."""
+    """The jobs of a store, as the pipe of a program sees them, or one with the built-in types."""
 
-    def __init__(self, store: str | None, *, may_make: bool = False, **settings: Any) -> None:
-        self._pipe = Jobpipe(builtins=True)
+    def __init__(
+        self, store: str | None, app: str | None = None, *, may_make: bool = False, **settings: Any
+    ) -> None:
+        self._pipe = _load(app)
         self._pipe.configure(store=store, **settings)
         url = self._pipe.settings.store
         check_url("JOBPIPE_STORE", url, may_make=may_make)
@@ -224,15 +250,8 @@ class StoreTarget(Target):
         self._pipe.close()
         self._loop.__exit__(None, None, None)
 
-    def enqueue(self, type: str, payload: Any, **options: Any) -> Receipt:
-        return self._pipe.enqueue_sync(type, payload, **options)
-
-    def enqueue_many(self, requests: Sequence[JobRequest]) -> Intake:
-        receipts = self._pipe.enqueue_many_sync(requests)
-        return Intake([receipt.id for receipt in receipts], sum(receipt.is_new for receipt in receipts))
-
-    def page(self, limit: int, cursor: str | None, **filters: str | None) -> JobPage:
-        return self._loop.run(self._pipe.page(**filters, limit=limit, cursor=cursor))
+    def _ask(self, verb: str, *args: Any, **kwargs: Any) -> Any:
+        return self._loop.run(attrgetter(verb)(self._pipe)(*args, **kwargs))
 
     def job(self, id: str) -> Job:
         job = self._pipe.store.get(id)  # Why not by the loop: one who waits for a batch asks for many
@@ -240,41 +259,64 @@ class StoreTarget(Target):
             raise JobNotFoundError(id)
         return job
 
-    def job_within(self, id: str, seconds: float) -> Job:
-        return self._loop.run(self._pipe.wait(id, seconds))
+    def stats(self) -> Stats:
+        return replace(super().stats(), per_second={})  # Why none: this process has just begun to count
 
-    def explain(self, id: str) -> Explanation:
-        return self._loop.run(self._pipe.explain(id))
-
-    def schedules(self) -> list[ScheduleInfo]:
-        return self._loop.run(self._pipe.schedules.all())
-
-    def schedule(self, name: str) -> ScheduleInfo:
-        return self._loop.run(self._pipe.schedules.get(name))
-
-    def put_schedule(self, name: str, fields: Mapping[str, Any]) -> ScheduleInfo:
-        return self._loop.run(self._pipe.schedules.put(name, convert(fields, ScheduleRequest)))
-
-    def run_schedule(self, name: str) -> Receipt:
-        return self._loop.run(self._pipe.schedules.run(name))
-
-    def hold_schedule(self, verb: str, name: str) -> ScheduleInfo:
-        schedules = self._pipe.schedules
-        return self._loop.run({"pause": schedules.pause, "resume": schedules.resume}[verb](name))
-
-    def drop_schedule(self, name: str) -> None:
-        self._loop.run(self._pipe.schedules.drop(name))
-
-    def manage(self, verb: str, id: str) -> Job:
-        return self._loop.run({"cancel": self._pipe.cancel, "retry": self._pipe.retry}[verb](id))
-
-    def manage_many(self, verb: str, **filters: str | None) -> int:
-        verbs = {"cancel": self._pipe.cancel_many, "retry": self._pipe.retry_many}
-        return self._loop.run(verbs[verb](**filters))
-
-    def hold(self, verb: str, queue: str) -> QueueInfo:
-        return self._loop.run({"pause": self._pipe.pause, "resume": self._pipe.resume}[verb](queue))
+    def workers(self) -> list[Worker]:
+        return [worker_of(each) for each in self._ask("workers")]
 
     def check(self) -> tuple[str, list[str]]:
         store = self._pipe.store
         return store.url, store.check()
+
+
+def _load(app: str | None) -> Jobpipe:
+    try:
+        return load_pipe(app)
+    except SettingsError as error:
+        raise SettingsError("--app", str(error).removeprefix(error.name).strip()) from None
+
+
+class ServiceTarget(Target):
+    """The jobs of a running service; a call fails after `patience` seconds, beyond those that were asked for."""
+
+    def __init__(self, url: str, token: str | None, patience: float = 30.0) -> None:
+        from ..client.client import Client  # Why here: only then it is needed
+
+        try:
+            # Why no retries: somebody waits, and is told what is wrong.
+            self._client = Client(url, token or Settings.load().token, patience=patience, retries=False)
+        except SettingsError as error:
+            if error.name != "url":
+                raise
+            raise SettingsError("--url", str(error).removeprefix(error.name).strip()) from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
+
+    def _ask(self, verb: str, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return attrgetter(f"{verb}_sync")(self._client)(*args, **kwargs)
+        except UnauthorizedError as error:
+            text = f"{error}; pass the service's token with --token or JOBPIPE_TOKEN"
+            raise UnauthorizedError(text) from None
+        except ForbiddenError as error:
+            if error.kind != "read-only-token":
+                raise
+            text = f"{error}; pass the token that allows writing with --token or JOBPIPE_TOKEN"
+            raise ForbiddenError(text, error.kind) from None
+
+    def past(self) -> Past:
+        """The last minutes, second by second."""
+        found: Past = self._ask("history")
+        return found
+
+    def check(self) -> tuple[str, list[str]]:
+        self._ask("check")
+        stats = self.stats()
+        queued = counted(stats.queued, "job", "is queued", "are queued")
+        waiting = f"{queued}, {stats.scheduled:,} scheduled, {stats.running:,} running"
+        return self._client.url, ["ready: the service has started and its store answers", waiting]

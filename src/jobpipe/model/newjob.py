@@ -64,6 +64,8 @@ class Receipt(Struct, frozen=True, gc=False):
     id: str
     status: JobStatus
     is_new: bool
+    warning: str | None = None
+    """That no worker may run it, as far as anybody knows."""
 
 
 Refusal = JobConflictError | QueueFullError | TooManyNamesError

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -52,6 +52,8 @@ class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     detail: str
     field: str | UnsetType = UNSET
     """Which field is wrong, where it is one."""
+    about: dict[str, Any] | UnsetType = UNSET
+    """What else the error tells: the id of the job, its status, how full the queue is, …"""
 
 
 class HttpError(JobpipeError):
@@ -163,6 +165,7 @@ def answer(error: Exception, scope: Scope, retry_after: int | None = None) -> Re
         status=kind.status,
         detail=_printable(kind.detail or str(error)),
         field=_printable(error.field) if isinstance(error, BadInputError) else UNSET,
+        about=UNSET if kind.detail or isinstance(error, HttpError) else _about(error) or UNSET,
     )
     return Response(msgspec.json.encode(problem), kind.status, headers, MEDIA_TYPE)
 
@@ -188,6 +191,15 @@ def refusal_answer(status: int, detail: str) -> bytes:
     first = b"HTTP/1.1 %d %b" % (status, HTTPStatus(status).phrase.encode())
     lines = [first, *(b"%b: %b" % each for each in headers), b"connection: close"]
     return b"\r\n".join([*lines, b"", body])
+
+
+def _about(error: Exception) -> dict[str, Any]:
+    """The attributes of an error, for a client that makes the same error of them."""
+    return {
+        name: _printable(value) if isinstance(value, str) else value
+        for name, value in vars(error).items()
+        if name != "field" and isinstance(value, str | int)
+    }
 
 
 def _printable(text: str) -> str:

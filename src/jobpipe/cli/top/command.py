@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ...errors import UnreachableError
 from ...settings import Settings
 from ..guard import fail, guarded
 from ..jobs import Json
@@ -40,8 +41,7 @@ def top(
     Keys pause and resume queues, cancel and retry jobs, and filter; ? lists them. Without a terminal, it prints the
     current state and exits.
     """
-    from ..remote import ServiceTarget
-    from ..target import RefusedError
+    from ..target import ServiceTarget
     from .run import print_snapshot, print_snapshot_json, show
     from .screen import is_possible
     from .watcher import look
@@ -56,8 +56,8 @@ def top(
                 print_snapshot(look(target, url), target.past())
                 return
             code = show(target, url)
-        except RefusedError as error:
-            if error.slug != "away" or "url" in flags:
+        except UnreachableError as error:
+            if error.may_have_arrived or "url" in flags:
                 raise
             raise fail(
                 f"no service answers at {url}: start one with jobpipe serve, or pass another URL with --url"

@@ -16,8 +16,8 @@ from rich.console import Console
 from rich.text import Text
 
 from ...gateway.history import Past
-from ..remote import ServiceTarget
 from ..render.tables import print_json
+from ..target import ServiceTarget
 from .glyphs import glyphs_for
 from .keys import KeyReader
 from .model import Order, Snapshot, State, begin, lost, seen, ticked, told

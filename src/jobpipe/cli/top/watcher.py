@@ -13,17 +13,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
 
-from ...errors import JobpipeError
+from ...errors import ForbiddenError, JobpipeError, UnauthorizedError
 from ...gateway.history import Past
-from ..remote import ServiceTarget
-from ..target import RefusedError
+from ..target import ServiceTarget
 from .model import Order, Snapshot
 
 EVERY = 1.0
 _MOST_RUNNING = 100
 _MOST_FAILED = 50
-_FINAL = frozenset({401, 403, 429})
-"""Answers to a look that trying again does not change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +127,8 @@ class Watcher:
             snapshot = look(self._target, self._url)
             past = self._target.past() if self._is_lost else None
         except JobpipeError as error:
-            if isinstance(error, RefusedError) and error.status in _FINAL:
-                raise
+            if isinstance(error, UnauthorizedError | ForbiddenError):
+                raise  # trying again does not change it
             self._is_lost = True
             return Lost(str(error))
         self._is_lost = False

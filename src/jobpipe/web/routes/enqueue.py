@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -25,18 +25,26 @@ from ..site import Site
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
-    from ...model.newjob import NewJob
+    from ...model.newjob import NewJob, Receipt
 
 
 NEW = "jobpipe-new"
 """The header that tells how many jobs of a batch were not there before."""
 
 
-class Accepted(Struct, frozen=True):
-    """A job that was enqueued."""
+class Accepted(Struct, frozen=True, omit_defaults=True):
+    """A job that was enqueued; in a batch, also one that already existed."""
 
     id: str
     status: JobStatus
+    is_new: bool = True
+    """False for a job that already existed, in a batch with new ones."""
+    warning: str | UnsetType = UNSET
+    """That no worker knows its type."""
+
+
+def _accepted(receipt: Receipt, is_new: bool = True) -> Accepted:
+    return Accepted(receipt.id, receipt.status, is_new, receipt.warning or UNSET)
 
 
 class Batch(Struct, frozen=True, forbid_unknown_fields=True):
@@ -92,7 +100,7 @@ class Enqueue:
             job = self._one(body) if len(body) < LONG else await asyncio.to_thread(self._one, body)
             receipt = unwrap(await self._pipe.insert([job], self._site.door))[0]
             if receipt.is_new:
-                await _accept(send, encode(Accepted(receipt.id, receipt.status)))
+                await _accept(send, encode(_accepted(receipt)))
                 return
             response = json_response(await self._pipe.get(receipt.id))
         except ClientGone:
@@ -107,14 +115,14 @@ class Enqueue:
     async def batch(self, request: Request) -> Response:
         self._site.check_takes_jobs()
         body = await read_body(request.scope, request.receive, LARGEST_BATCH_BODY)
-        jobs = self._many(body) if len(body) < LONG else await asyncio.to_thread(self._many, body)
+        batch = self._many(body) if len(body) < LONG else await asyncio.to_thread(self._many, body)
         try:
-            receipts = unwrap(await self._pipe.insert(jobs, self._site.door))
+            receipts = unwrap(await self._pipe.insert(batch, self._site.door))
         except Exception as error:
             return problems.answer(error, request.scope, self._site.retry_after(error))
-        accepted = AcceptedBatch([Accepted(receipt.id, receipt.status) for receipt in receipts])
         new = sum(receipt.is_new for receipt in receipts)
-        response = json_response(accepted, 202 if new else 200)
+        jobs = [_accepted(receipt, receipt.is_new or not new) for receipt in receipts]
+        response = json_response(AcceptedBatch(jobs), 202 if new else 200)
         response.headers[NEW] = str(new)
         return response
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import pyte
 
-from jobpipe.cli.remote import ServiceTarget
+from jobpipe.cli.target import ServiceTarget
 
 from ....support.processes import Program, program
 from ....support.starting import popen
@@ -170,17 +170,28 @@ class Service:
         self.url = self.program.line(r"listening on (http://127\.0\.0\.1:\d+)$")[1]
         self.port = int(self.url.rpartition(":")[2])
         self.flags = ["--url", self.url, "--token", token]
-        self.target = ServiceTarget(self.url, token)
+        self._token = token
+
+    def ask(self) -> ServiceTarget:
+        """Within `with`, what has jobs."""
+        return ServiceTarget(self.url, self._token)
 
     def put(self, id: str, type: str, payload: Any = None, **options: Any) -> str:
-        return self.target.enqueue(type, payload, id=id, **options).id
+        with self.ask() as target:
+            return target.enqueue(type, payload, id=id, **options).id
+
+    def pause(self, queue: str) -> None:
+        with self.ask() as target:
+            target.hold("pause", queue)
 
     def put_failed(self, id: str, message: str = "no luck", **options: Any) -> None:
         """A job that has failed."""
-        self.target.job_within(self.put(id, "crash", message, **options), LIMIT)
+        with self.ask() as target:
+            target.job_within(self.put(id, "crash", message, **options), LIMIT)
 
     def status(self, id: str) -> str:
-        return str(self.target.job(id).status)
+        with self.ask() as target:
+            return str(target.job(id).status)
 
 
 @contextmanager

@@ -54,7 +54,7 @@ def test_all_panels_are_shown_in_80_by_24(service: Service) -> None:
 
 
 def test_rates_and_depths_become_pictures_as_time_goes_by(service: Service) -> None:
-    service.target.hold("pause", "mails")
+    service.pause("mails")
     service.put("one", "crash", queue="mails")
     with top(service) as shell:
         shell.until(r"^▸ mails .* paused █{3,}$")
@@ -101,7 +101,7 @@ def test_it_writes_only_the_lines_that_changed(idle: Service) -> None:
 
 def test_without_colours_it_says_the_same(service: Service) -> None:
     service.put_failed("mail-1")
-    service.target.hold("pause", "default")
+    service.pause("default")
     with top(service, env={"NO_COLOR": "1"}) as shell:
         shell.until(r"^▸ default .*paused")
         assert not re.search(_COLOUR, shell.raw)
@@ -139,7 +139,7 @@ def test_p_pauses_the_chosen_queue_and_resumes_it(service: Service) -> None:
 def test_r_runs_the_chosen_failed_job_again(service: Service) -> None:
     service.put_failed("first")
     service.put_failed("second")
-    service.target.hold("pause", "default")
+    service.pause("default")
     with top(service) as shell:
         shell.until("FAILED 2")
         shell.press("\x1b[Z")

@@ -1,0 +1,324 @@
+"""Verbs: each call that a client can make, described once; `client.py` makes a coroutine and a blocking method of each.
+
+They have the names, arguments and results of those of `Jobpipe`. Reads and `enqueue` may be repeated, as the id of a
+new job is made before it is first sent; what changes something else is sent once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import Any, TypedDict, TypeVar, Unpack
+from urllib.parse import quote, urlencode
+
+import msgspec
+from msgspec import UNSET, Raw, Struct
+from msgspec.structs import replace
+
+from ..errors import BadInputError, JobNotFoundError, JobpipeError, ScheduleNotFoundError
+from ..gateway.explain import Explanation
+from ..gateway.history import Past
+from ..gateway.limits import LimitInfo
+from ..gateway.timetable import ScheduleInfo, ScheduleRequest
+from ..gateway.views import JobPage, QueueInfo, Stats, Worker, filter_of
+from ..model import json
+from ..model.ids import check_id, check_name, check_text, new_id
+from ..model.job import Job, JobStatus
+from ..model.newjob import Receipt
+from ..model.request import JobOptions, JobRequest, read, read_many
+from .call import Answer, Call, Verb
+
+T = TypeVar("T")
+
+_LONGEST_WAIT = 60.0
+"""Seconds that one call waits: many a proxy ends those that take longer."""
+_ONCE = ("replace", "restart")
+"""Values of `on_duplicate` that change another job: done twice, they may undo what came between."""
+
+
+class Filters(TypedDict, total=False):
+    """Which jobs; None counts as not given."""
+
+    status: JobStatus | str | None
+    type: str | None
+    queue: str | None
+
+
+class _Accepted(Struct):
+    """A job that was enqueued; of one that was there already, the service tells more."""
+
+    id: str
+    status: JobStatus
+    is_new: bool = True
+    warning: str | None = None
+
+
+# Enqueue
+
+
+def enqueue(type: str, payload: Any = None, **options: Unpack[JobOptions]) -> Verb[Receipt]:
+    """Enqueue a job; options and errors are those of `Jobpipe.enqueue`.
+
+    Without an `id`, one is made before the job is first sent, so that a lost answer makes no second job.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    request = read({"type": type, "payload": payload, **given})
+    made, raw = _sent(request)
+    answer = yield Call(
+        method="POST", path="/enqueue", body=msgspec.json.encode(raw), is_repeatable=_is_repeatable(request)
+    )
+    return _receipt(_read(answer, _Accepted), made, is_new=answer.status == 202)
+
+
+def enqueue_many(requests: Iterable[JobRequest]) -> Verb[list[Receipt]]:
+    """Enqueue up to 1,000 jobs: all of them, or none."""
+    jobs = list(read_many(requests))
+    if not jobs:
+        return []
+    sent = [_sent(job, f"jobs[{index}].") for index, job in enumerate(jobs)]
+    answer = yield Call(
+        method="POST",
+        path="/enqueue/batch",
+        body=msgspec.json.encode({"jobs": [raw for _, raw in sent]}),
+        is_repeatable=all(map(_is_repeatable, jobs)),
+    )
+    found = _listed(answer, "jobs", _Accepted)
+    if len(found) != len(sent):
+        raise _foreign()
+    return [
+        _receipt(job, made, is_new=job.is_new and answer.status == 202)
+        for job, (made, _) in zip(found, sent, strict=True)
+    ]
+
+
+def _sent(request: JobRequest, where: str = "") -> tuple[str | None, JobRequest]:
+    """The id, if it was made here, and the request as it is sent; BadInputError for what no service takes."""
+    raw = Raw(json.encode(request.payload, f"{where}payload"))
+    if request.id is not UNSET:
+        return None, replace(request, payload=raw)
+    made = new_id()
+    return made, replace(request, payload=raw, id=made)
+
+
+def _is_repeatable(request: JobRequest) -> bool:
+    return getattr(request, "on_duplicate", UNSET) not in _ONCE
+
+
+def _receipt(job: _Accepted, made: str | None, *, is_new: bool) -> Receipt:
+    # Why by its id, too: the answer to the first time may have been lost, and no other job has an id that was made.
+    return Receipt(job.id, job.status, is_new or job.id == made, job.warning)
+
+
+# Inspect
+
+
+def get(id: str) -> Verb[Job]:
+    """The whole job with its history; JobNotFoundError."""
+    return _read((yield _get(_job(id))), Job)
+
+
+def page(*, limit: int = 50, cursor: str | None = None, **filters: Unpack[Filters]) -> Verb[JobPage]:
+    """The newest jobs, at most `limit`; give `next_cursor` as `cursor` for the next page."""
+    query = {"limit": limit, "cursor": cursor, **_checked(filters)}
+    given = {name: value for name, value in query.items() if value is not None}
+    return _read((yield _get(f"/jobs?{urlencode(given)}")), JobPage)
+
+
+def wait(id: str, timeout: float | timedelta = 30.0) -> Verb[Job]:
+    """Wait until the job is finished; after `timeout` seconds, returns it as it is then."""
+    until = time.monotonic() + seconds_of("timeout", timeout)
+    while True:
+        remaining = max(until - time.monotonic(), 0.0)
+        asked = min(remaining, _LONGEST_WAIT)
+        job = _read((yield _get(f"{_job(id)}/wait?timeout={asked:.3f}", asked)), Job)
+        if job.is_finished or asked == remaining:
+            return job
+
+
+def explain(id: str) -> Verb[Explanation]:
+    """Why the job is not running; JobNotFoundError."""
+    return _read((yield _get(f"{_job(id)}/explain")), Explanation)
+
+
+def stats() -> Verb[Stats]:
+    """The number of jobs by status, and their recent rates."""
+    return _read((yield _get("/stats")), Stats)
+
+
+def history() -> Verb[Past]:
+    """The last five minutes, second by second."""
+    return _read((yield _get("/stats/history")), Past)
+
+
+def queues() -> Verb[list[QueueInfo]]:
+    """The queues that have, or had, jobs, and those that are paused; by name."""
+    return _listed((yield _get("/queues")), "queues", QueueInfo)
+
+
+def limits() -> Verb[list[LimitInfo]]:
+    """The limits of the types that workers know, their current use, and the types that are cooling."""
+    return _listed((yield _get("/limits")), "limits", LimitInfo)
+
+
+def workers() -> Verb[list[Worker]]:
+    """The processes that run jobs."""
+    return _listed((yield _get("/workers")), "workers", Worker)
+
+
+def check() -> Verb[None]:
+    """UnreachableError unless the service has started and its store answers."""
+    yield _get("/readyz")
+
+
+# Manage
+
+
+def cancel(id: str) -> Verb[Job]:
+    """Cancel a job: at once if it waits; if it runs, its context is cancelled. WrongStatusError for a done or failed one."""
+    return _read((yield _post(f"{_job(id)}/cancel")), Job)
+
+
+def retry(id: str) -> Verb[Job]:
+    """Run a failed or cancelled job again, at once and with all its retries; WrongStatusError for others."""
+    return _read((yield _post(f"{_job(id)}/retry")), Job)
+
+
+def cancel_many(**filters: Unpack[Filters]) -> Verb[int]:
+    """Cancel all jobs that match and are not finished; returns the number of jobs."""
+    return _read((yield _post("/jobs/cancel", _chosen(filters))), dict[str, int])["count"]
+
+
+def retry_many(**filters: Unpack[Filters]) -> Verb[int]:
+    """Run all failed and cancelled jobs that match again; returns the number of jobs."""
+    return _read((yield _post("/jobs/retry", _chosen(filters))), dict[str, int])["count"]
+
+
+def pause(queue: str) -> Verb[QueueInfo]:
+    """Start no more jobs of the queue."""
+    return _read((yield _post(f"{_queue(queue)}/pause")), QueueInfo)
+
+
+def resume(queue: str) -> Verb[QueueInfo]:
+    """Undo a pause."""
+    return _read((yield _post(f"{_queue(queue)}/resume")), QueueInfo)
+
+
+# Schedules
+
+
+def all_schedules() -> Verb[list[ScheduleInfo]]:
+    """All schedules, by name."""
+    return _listed((yield _get("/schedules")), "schedules", ScheduleInfo)
+
+
+def get_schedule(name: str) -> Verb[ScheduleInfo]:
+    """One schedule; ScheduleNotFoundError."""
+    return _read((yield _get(_schedule(name))), ScheduleInfo)
+
+
+def put_schedule(name: str, request: ScheduleRequest) -> Verb[ScheduleInfo]:
+    """Create or change a schedule; BadInputError naming the field."""
+    if not isinstance(request, ScheduleRequest):
+        raise BadInputError("request", f"must be a ScheduleRequest, got {request!r}")
+    body = msgspec.json.encode(replace(request, payload=Raw(json.encode(request.payload))))
+    call = Call(method="PUT", path=f"/schedules/{_quoted(check_name('name', name))}", body=body)
+    return _read((yield call), ScheduleInfo)
+
+
+def drop_schedule(name: str) -> Verb[None]:
+    """Delete a schedule; ScheduleNotFoundError. Its jobs stay."""
+    yield Call(method="DELETE", path=_schedule(name))
+
+
+def pause_schedule(name: str) -> Verb[ScheduleInfo]:
+    """Pause a schedule: no tick fires until it is resumed; `run` still works. ScheduleNotFoundError."""
+    return _read((yield _post(f"{_schedule(name)}/pause")), ScheduleInfo)
+
+
+def resume_schedule(name: str) -> Verb[ScheduleInfo]:
+    """Resume a schedule with its next tick from now; ticks during the pause do not count as missed."""
+    return _read((yield _post(f"{_schedule(name)}/resume")), ScheduleInfo)
+
+
+def run_schedule(name: str) -> Verb[Receipt]:
+    """Enqueue its job now, in addition to its ticks."""
+    answer = yield _post(f"{_schedule(name)}/run")
+    return _receipt(_read(answer, _Accepted), None, is_new=True)
+
+
+# What they have in common
+
+
+def seconds_of(name: str, value: float | timedelta) -> float:
+    """A number of seconds that somebody may wait; BadInputError naming the argument."""
+    seconds = value.total_seconds() if isinstance(value, timedelta) else value
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds <= 10**9:
+        raise BadInputError(name, f"must be a number of seconds >= 0, got {value!r}")
+    return float(seconds)
+
+
+def _get(path: str, seconds: float = 0.0) -> Call:
+    return Call(method="GET", path=path, seconds=seconds, is_repeatable=True)
+
+
+def _post(path: str, fields: Mapping[str, Any] | None = None) -> Call:
+    return Call(method="POST", path=path, body=None if fields is None else msgspec.json.encode(fields))
+
+
+def _job(id: str) -> str:
+    """The path of a job; what cannot be an id is one that no job has."""
+    try:
+        return f"/jobs/{_quoted(check_id(check_text('id', id)))}"
+    except BadInputError:
+        if not isinstance(id, str):
+            raise
+    raise JobNotFoundError(id[:100])
+
+
+def _schedule(name: str) -> str:
+    """The path of a schedule that is there, or is not."""
+    try:
+        return f"/schedules/{_quoted(check_name('name', check_text('name', name)))}"
+    except BadInputError:
+        if not isinstance(name, str):
+            raise
+    raise ScheduleNotFoundError(name[:100])
+
+
+def _queue(name: str) -> str:
+    return f"/queues/{_quoted(check_name('queue', name))}"
+
+
+def _quoted(name: str) -> str:
+    return quote(name, safe="")
+
+
+def _checked(filters: Filters) -> dict[str, str]:
+    """Those that were given; BadInputError naming the one that is wrong."""
+    found = filter_of(**filters)
+    return {name: value for name in filters if (value := getattr(found, name)) is not None}
+
+
+def _chosen(filters: Filters) -> dict[str, Any]:
+    return _checked(filters) or {"all": True}
+
+
+def _read(answer: Answer, type: type[T]) -> T:
+    try:
+        return msgspec.json.decode(answer.body, type=type)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise _foreign() from None
+
+
+def _listed(answer: Answer, name: str, type: type[T]) -> list[T]:
+    """The list of that name in the answer."""
+    try:
+        found: list[T] = _read(answer, dict[str, list[type]])[name]  # type: ignore[valid-type]
+    except KeyError:
+        raise _foreign() from None
+    return found
+
+
+def _foreign() -> JobpipeError:
+    return JobpipeError("the server is not a jobpipe service, or has another version")
