@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from .errors import (
         BadInputError,
         Cancel,
+        DuplicateError,
         JobConflictError,
         JobNotFoundError,
         JobpipeError,
@@ -43,6 +44,7 @@ __all__ = [
     "BadInputError",
     "Cancel",
     "CurrentJob",
+    "DuplicateError",
     "Explanation",
     "Job",
     "JobConflictError",
@@ -94,6 +96,7 @@ _MODULES = {
     "errors": (
         "BadInputError",
         "Cancel",
+        "DuplicateError",
         "JobConflictError",
         "JobNotFoundError",
         "JobpipeError",

@@ -21,6 +21,7 @@ from .scheduling import Scheduling
 from .settling import Settling
 from .tools import assert_counts_are_exact
 from .transferring import Transferring
+from .unique import Unique
 from .watching import Watching
 
 if TYPE_CHECKING:
@@ -29,7 +30,17 @@ if TYPE_CHECKING:
 
 
 class JobContract(
-    Inserting, Claiming, ClaimingAhead, Limiting, Cooling, Settling, Leases, Managing, Inspecting, Concurrency
+    Inserting,
+    Unique,
+    Claiming,
+    ClaimingAhead,
+    Limiting,
+    Cooling,
+    Settling,
+    Leases,
+    Managing,
+    Inspecting,
+    Concurrency,
 ):
     """What is asked of a JobStore."""
 

@@ -49,7 +49,7 @@ def claim(ledger: Ledger, paused: Collection[str], order: Order, now: float) -> 
     while heads and len(claims) < limit and passed_over < MOST_PASSED_OVER:
         _, lane, record = heads[0]
         begins = begin is None or len(claims) < begin
-        if record.is_suspect and not begins:
+        if not begins and (record.is_suspect or record.new.unique is not None):
             break
         starts_in = selection.enter(record)
         if starts_in is not None:

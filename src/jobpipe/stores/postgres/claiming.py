@@ -11,7 +11,7 @@ from ...errors import StoreError
 from ...failpoints import reach
 from ...model.gate import Limit
 from ...model.lease import ClaimResult
-from .choosing import Choice
+from .choosing import Choice, put_behind
 from .connection import Connection, Connections, Result, Step, results_of
 from .rows import claims_of
 from .statements import Statements
@@ -52,8 +52,10 @@ class Claimer:
             }
             come_due = Step(self._sql("come_due"), {"now": now})
             _, found = self._connections.run(come_due, Step(self._sql("claim"), values, "claim-inside"))
-            *_, looked, locked, due_in, opens_in = found.rows[0]
+            *_, looked, locked, behind, due_in, opens_in = found.rows[0]
             rows = found.rows if found.rows[0][0] is not None else []
+            if behind:
+                self._put_behind(behind)
             # Why again: others had locked what this one looked at, and there may be more behind.
             if locked or looked < look or not order.limit or look >= _MOST_LOOKED:
                 break
@@ -67,12 +69,22 @@ class Claimer:
         # Why: others were taking what this one looked at, and there is more behind.
         is_short = looked >= look and locked < order.limit
         ask_in = 0.0 if is_short else _soonest(due_in, opens_in)
-        has_more = looked > len(rows) or ask_in == 0.0
+        has_more = looked > len(rows) + len(behind) or ask_in == 0.0
         return ClaimResult(claims_of(rows, order.worker, token), ask_in, has_more)
 
     def claim_limited(self, order: Order, limits: Sequence[Limit], told: float | None) -> ClaimResult:
         """What the gates let in."""
         return self._connections.attempt(lambda connection: self._choose(connection, order, limits, told))
+
+    def _put_behind(self, names: list[str]) -> None:
+        """Park those that wait for another of their name. Why not fatal: the next claim comes upon them again."""
+
+        def work(connection: Connection) -> None:
+            with connection.transaction():
+                put_behind(_Asking(connection, self._sql, None), names)
+
+        with suppress(StoreError):
+            self._connections.attempt(work)
 
     def _let_out(self, connection: Connection, order: Order, told: float | None) -> None:
         """Put what is parked before gates that open back into its lanes."""

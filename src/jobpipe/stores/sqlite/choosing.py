@@ -49,6 +49,7 @@ class Choice:
         self._let_out_of: list[Name] = []  # gates of which some may enter, if their turn comes
         self._taken_of: Counter[_Lane] = Counter()
         self._parked: list[int] = []
+        self._alone: set[int] = set()  # of those that were read, what is never claimed ahead
         by_type = {limit.type: limit for limit in limits}
         self._gates = _Gates(cursor, by_type, now)
         self.selection = Selection(by_type, most, now, self._gates)
@@ -58,8 +59,7 @@ class Choice:
     def take(self, lanes: Sequence[_Lane]) -> None:
         """Choose from the lanes, and note in the store what came of it."""
         walks = merge(*(self._walk(lane) for lane in self._opened(lanes)))
-        suspects = {seq for (seq,) in self._cursor.execute(sql("suspects"))}
-        for (_, _, seq, queue, type, _), place in self.selection.take(walks, self._begin, suspects):
+        for (_, _, seq, queue, type, _), place in self.selection.take(walks, self._begin, self._alone):
             if place is None:
                 self._parked.append(seq)
             else:
@@ -91,7 +91,10 @@ class Choice:
         while True:
             values = (*lane, self._most, self._taken_of[lane])
             rows = self._cursor.execute(sql("first_in_lane"), values).fetchall()
-            yield from rows
+            for row in rows:
+                if row[6]:
+                    self._alone.add(row[2])
+                yield row[:6]
             if len(rows) < self._most or lane[1] in self.selection.closed:
                 return
             self._park()

@@ -15,7 +15,7 @@ local cooling = {} -- types
 local passed_over, size = 0, 0 -- jobs, and the bytes of long payloads that were claimed
 local due_in
 local has_more = limit < 1
-local is_cut = false -- before a suspect, of which none is claimed ahead
+local is_cut = false -- before a suspect, or one with a unique name, of which none is claimed ahead
 
 local function wait(seconds)
   due_in = math.min(due_in or seconds, seconds)
@@ -84,7 +84,7 @@ local function claim_from(cursors)
     local job, bound = jobs[cursor.seq], limits[cursor.type]
     if not job or job[STATUS] ~= 'queued' or job[TYPE] ~= cursor.type then
       drop(cursor.key, cursor.seq) -- only somebody else can have put it there
-    elseif job[IS_SUSPECT] == 1 and most_begun and #claimed >= most_begun then
+    elseif most_begun and #claimed >= most_begun and (job[IS_SUSPECT] == 1 or name_of(job)) then
       is_cut = true
       break
     elseif not closed[cursor.type] then
