@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from .errors import (
         BadInputError,
         Cancel,
+        DuplicateError,
         Fail,
         ForbiddenError,
         JobConflictError,
@@ -49,6 +50,7 @@ __all__ = [
     "Cancel",
     "Client",
     "CurrentJob",
+    "DuplicateError",
     "Explanation",
     "Fail",
     "ForbiddenError",
@@ -105,6 +107,7 @@ _MODULES = {
     "errors": (
         "BadInputError",
         "Cancel",
+        "DuplicateError",
         "Fail",
         "ForbiddenError",
         "JobConflictError",

@@ -274,7 +274,7 @@ class Jobpipe(Registry):
         return await self._jobs.cancel(id)
 
     async def retry(self, id: str) -> Job:
-        """Run a failed or cancelled job again, at once and with all its retries; WrongStatusError for others."""
+        """Run a failed or cancelled job again, with all its retries; WrongStatusError for others, or DuplicateError."""
         return await self._jobs.retry(id)
 
     async def cancel_many(

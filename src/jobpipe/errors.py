@@ -7,6 +7,7 @@ JobpipeError
   JobNotFoundError(LookupError)        no job has that id
   ScheduleNotFoundError(LookupError)   no schedule has that name
   JobConflictError                     the id is taken by a job with other content
+    DuplicateError                     another job of the same unique name waits
   WrongStatusError                     the job's status does not allow it
   QueueFullError                       too many jobs are ready in the queue
     TooManyScheduledError              too many jobs of the store are scheduled
@@ -96,6 +97,15 @@ class JobConflictError(JobpipeError):
     def __init__(self, id: str, problem: str = "is taken by a job with other content") -> None:
         super().__init__(f"the id {id!r} {problem}: choose another id, or send the same content")
         self.id = id
+
+
+class DuplicateError(JobConflictError):
+    """Another job of the same unique name waits, and is in the way; `id` is that job's."""
+
+    def __init__(self, id: str, unique: str, advice: str) -> None:
+        JobpipeError.__init__(self, f"the unique name {unique!r} is that of the job {id!r}: {advice}")
+        self.id = id
+        self.unique = unique
 
 
 class WrongStatusError(JobpipeError):

@@ -14,7 +14,7 @@ import pytest
 from jobpipe.model.admission import Bounds
 from jobpipe.model.gate import Limit
 from jobpipe.model.job import Move
-from jobpipe.stores.base import ClaimResult, Lease, NewJob, QueueChoice, Receipt, Rescued, Settlement
+from jobpipe.stores.base import Answer, ClaimResult, Lease, NewJob, QueueChoice, Rescued, Settlement
 from jobpipe.stores.memory import MemoryStore
 from jobpipe.stores.memory.record import Record
 from jobpipe.worker import claim_loop
@@ -167,11 +167,12 @@ class Unlimited(MemoryStore):
 class Forgetful(MemoryStore):
     """Says that it has a job, and has it not."""
 
-    def _insert_one(self, new: NewJob, now: float) -> Receipt:
-        receipt = super()._insert_one(new, now)
-        if new.id == "j1" and receipt.is_new:
-            self._ledger.remove(self._ledger.jobs[new.id], now)
-        return receipt
+    def _insert(self, batch: Sequence[NewJob], bounds: Bounds, now: float) -> Answer:
+        answer = super()._insert(batch, bounds, now)
+        for receipt in answer if isinstance(answer, list) else ():
+            if receipt.id == "j1" and receipt.is_new:
+                self._ledger.remove(self._ledger.jobs[receipt.id], now)
+        return answer
 
 
 class Undecided(MemoryStore):

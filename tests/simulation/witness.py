@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from jobpipe.errors import DuplicateError
 from jobpipe.model.gate import Limit
 from jobpipe.model.job import FINISHED, TRANSITIONS, WAITING, JobStatus, Move
 from jobpipe.stores.base import (
@@ -334,9 +335,10 @@ class Witness:
                 self._move(life, JobStatus.CANCELLED)
         return found
 
-    def retry(self, ids: Sequence[str]) -> list[JobStatus | None]:
+    def retry(self, ids: Sequence[str]) -> list[JobStatus | DuplicateError | None]:
         found = self.store.retry(ids)
         for id, status in zip(ids, found, strict=True):
+            assert not isinstance(status, DuplicateError), "no job here has a unique name"
             life = self._found(id, status)
             self._tell(f"retry {id}: {status}")
             if Move.REVIVE in TRANSITIONS[life.status]:

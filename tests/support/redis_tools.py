@@ -45,6 +45,7 @@ def one_round(store: RedisStore) -> None:
     assert len(page_ids(store, Filter(type="work"))) == 5
     assert store.ahead("j0") >= 1
     assert store.key_of("j0") == "k"
+    assert store.running_of("j0") is None
     assert store.last_event() == store.events(0, 100)[-1].number
     store.beat(WorkerInfo(name="w1", types=("work",), slots=1, running=(), started_at=1.0), 60)
     assert len(store.workers()) == 1

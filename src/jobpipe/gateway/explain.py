@@ -20,6 +20,7 @@ class Reason(StrEnum):
     """The reason in one word."""
 
     SCHEDULED = "scheduled"
+    UNIQUE = "unique"
     RATE = "rate"
     CONCURRENCY = "concurrency"
     PAUSED = "paused"
@@ -58,6 +59,14 @@ def explain(store: Store, id: str, needs: Mapping[str, str]) -> Explanation | No
 
 
 def _why_queued(store: Store, job: Job, needs: str) -> Explanation:
+    other = None if job.unique is None else store.running_of(job.unique)
+    if other is not None and other != job.id:
+        return Explanation(
+            reason=Reason.UNIQUE,
+            text=f"The job {other!r} with the same unique name {job.unique!r} has begun: this one starts when that one "
+            "is finished.",
+            blockers=(other,),
+        )
     if job.queue in store.counts().paused:
         return Explanation(
             reason=Reason.PAUSED,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 
-from ..errors import BadInputError, JobNotFoundError, WrongStatusError, seconds_of
+from ..errors import BadInputError, DuplicateError, JobNotFoundError, WrongStatusError, seconds_of
 from ..model.counts import Filter, JobEvent
 from ..model.ids import check_name, check_text
 from ..model.job import FINISHED, Job, JobStatus, Move, sources
@@ -85,10 +85,12 @@ class Jobs:
         return await self.get(id)
 
     async def retry(self, id: str) -> Job:
-        """Run a failed or cancelled job again; WrongStatusError for others."""
+        """Run a failed or cancelled job again; WrongStatusError for others, DuplicateError while one of its name waits."""
         (found,) = await self._gateway().async_store.call(self._retry, [check_text("id", id)])
         if found is None:
             raise JobNotFoundError(id)
+        if isinstance(found, DuplicateError):
+            raise found
         if found not in sources(Move.REVIVE):
             raise WrongStatusError(id, found, "be retried: only failed and cancelled jobs can")
         try:
@@ -101,7 +103,10 @@ class Jobs:
         return await self._each(self._cancel, Move.CANCEL, filter)
 
     async def retry_many(self, filter: Filter) -> int:
-        """Run all failed and cancelled jobs that match again; returns the number of jobs."""
+        """Run all failed and cancelled jobs that match again, but none while another of its unique name waits.
+
+        Returns the number of jobs.
+        """
         return await self._each(self._retry, Move.REVIVE, filter)
 
     async def pause(self, queue: str) -> QueueInfo:
@@ -118,7 +123,7 @@ class Jobs:
         self._signals.notify_work()
         return await self._queue(queue)
 
-    def _cancel(self, ids: list[str]) -> list[JobStatus | None]:
+    def _cancel(self, ids: list[str]) -> Sequence[JobStatus | None]:
         found = self._gateway().store.cancel(ids)
         leased = (JobStatus.RUNNING, JobStatus.QUEUED)  # Why queued, too: it may have been claimed ahead
         wanted = [id for id, status in zip(ids, found, strict=True) if status in leased]
@@ -126,11 +131,14 @@ class Jobs:
             self._signals.notify_cancel(wanted)
         return found
 
-    def _retry(self, ids: list[str]) -> list[JobStatus | None]:
+    def _retry(self, ids: list[str]) -> Sequence[JobStatus | DuplicateError | None]:
         return self._gateway().store.retry(ids)
 
     async def _each(
-        self, verb: Callable[[list[str]], list[JobStatus | None]], move: Move, filter: Filter
+        self,
+        verb: Callable[[list[str]], Sequence[JobStatus | DuplicateError | None]],
+        move: Move,
+        filter: Filter,
     ) -> int:
         """Page through the jobs that match, and apply the verb to each whose status allows the move."""
         store, async_store, _ = self._gateway()

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import uuid4
 
-from ..errors import JobConflictError, StoreRefusedError
+from ..errors import DuplicateError, JobConflictError, StoreRefusedError
 from ..model.counts import WorkerInfo
 from ..model.job import WAITING, JobStatus
 from ..model.text import counted
@@ -79,6 +79,10 @@ def _move_jobs(source: Store, target: Store, report: Callable[[Moved], None]) ->
         after = exported[-1].number
         try:
             new = target.adopt(exported)
+        except DuplicateError as error:
+            raise StoreRefusedError(
+                f"not all jobs of {source.url} can move to {target.url}: {error}"
+            ) from None
         except JobConflictError as error:
             raise StoreRefusedError(
                 f"the job {error.id!r} of {source.url} cannot move: {target.url} has a different job with that id; "

@@ -1,7 +1,7 @@
 """Admission: what becomes of a batch of new jobs, decided before anything is written: new, the same, a conflict, no room.
 
 Bounds are for those who enqueue. What is there already is never refused: a retry, a job that comes due, an id that is
-known. The rule is here once, for all stores in Python; `redis/lua/inserting.lua` says the same, and a property test
+known, the job of a unique name that waits. The rule is here once, for all stores in Python; `redis/lua/inserting.lua` says the same, and a property test
 holds it against `admit`.
 """
 
@@ -11,8 +11,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
-from ..errors import JobConflictError, QueueFullError, TooManyNamesError, TooManyScheduledError
+from ..errors import (
+    DuplicateError,
+    JobConflictError,
+    QueueFullError,
+    TooManyNamesError,
+    TooManyScheduledError,
+)
 from .newjob import NewJob, Refusal
+from .unique import CANCELLING, Fate, Named, Waiting, fate_of
 
 Lane = tuple[str, str]
 """Queue and type."""
@@ -55,16 +62,36 @@ class Occupancy(Protocol):
         """How many there are."""
 
 
+class Plan(NamedTuple):
+    """What to do for a batch, in this order, and the answer."""
+
+    new: list[NewJob]
+    """To be inserted."""
+    replaced: dict[str, NewJob]
+    """By the id of a job that waits, perhaps one of the new: what it takes its content from."""
+    cancelled: list[str]
+    """The ids of jobs to be cancelled, since they are to be started anew."""
+    receipts: list[tuple[str, bool]]
+    """For each job of the batch the id that it has, and whether it is new."""
+
+
+def no_names(name: str) -> Named:
+    """For who knows of no unique name."""
+    return Named()
+
+
 def admit(
     batch: Sequence[NewJob],
     known: Callable[[str], str | None],
     bounds: Bounds,
     taken: Occupancy | None,
     now: float,
-) -> list[NewJob] | Refusal:
-    """The jobs of a batch that are new, or why none of it may be inserted.
+    named: Callable[[str], Named] = no_names,
+) -> Plan | Refusal:
+    """What to do for a batch, or why none of it may be inserted.
 
-    `known` gives the fingerprint of the job that is stored under an id. Without bounds there need be no `taken`.
+    `known` gives the fingerprint of the job that is stored under an id, `named` the jobs of a unique name. Without
+    bounds there need be no `taken`.
     """
     if len(batch) > 1:
         seen: set[str] = set()
@@ -72,18 +99,45 @@ def admit(
             if job.id in seen:
                 return JobConflictError(job.id, "is twice in the batch")
             seen.add(job.id)
-    new: list[NewJob] = []
+    plan = Plan([], {}, [], [])
+    names: dict[str, Named] = {}
     for job in batch:
         fingerprint = known(job.id)
-        if fingerprint is None:
-            new.append(job)
-        elif not job.is_same(fingerprint):
-            return JobConflictError(job.id)
+        if fingerprint is not None:
+            if not job.is_same(fingerprint):
+                return JobConflictError(job.id)
+            plan.receipts.append((job.id, False))
+        elif job.unique is None:
+            plan.new.append(job)
+            plan.receipts.append((job.id, True))
+        else:
+            found = names[job.unique] if job.unique in names else named(job.unique)
+            after = _take_up(job, found, plan)
+            if not isinstance(after, Named):
+                return after
+            names[job.unique] = after
     if taken is not None and any(bounds):
-        refused = refusal(need_of(new, now), bounds, taken)
+        refused = refusal(need_of(plan.new, now), bounds, taken)
         if refused is not None:
             return refused
-    return new
+    return plan
+
+
+def _take_up(job: NewJob, named: Named, plan: Plan) -> Named | DuplicateError:
+    """Note in the plan what becomes of a job with a unique name; how that name stands then."""
+    fate = fate_of(job, named)
+    if isinstance(fate, DuplicateError):
+        return fate
+    if named.waiting is None:
+        plan.new.append(job)
+        named = named._replace(waiting=Waiting(job.id, job.type, job.queue))
+    elif fate is Fate.MERGED:
+        plan.replaced[named.waiting.id] = job
+    assert named.waiting is not None
+    plan.receipts.append((named.waiting.id, fate is Fate.STORED))
+    if job.on_duplicate in CANCELLING and named.running is not None and named.running not in plan.cancelled:
+        plan.cancelled.append(named.running)
+    return named
 
 
 def need_of(jobs: Iterable[NewJob], now: float) -> Need:

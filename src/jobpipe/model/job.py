@@ -46,6 +46,7 @@ class Move(StrEnum):
     """What can happen to a job."""
 
     COME_DUE = "come due"
+    POSTPONE = "postpone"
     BEGIN = "begin"
     SUCCEED = "succeed"
     FAIL = "fail"
@@ -62,7 +63,12 @@ _S, _M = JobStatus, Move
 
 TRANSITIONS: Mapping[JobStatus, Mapping[Move, JobStatus]] = {
     _S.SCHEDULED: {_M.COME_DUE: _S.QUEUED, _M.CANCEL: _S.CANCELLED, _M.EXPIRE: _S.EXPIRED},
-    _S.QUEUED: {_M.BEGIN: _S.RUNNING, _M.CANCEL: _S.CANCELLED, _M.EXPIRE: _S.EXPIRED},
+    _S.QUEUED: {
+        _M.POSTPONE: _S.SCHEDULED,
+        _M.BEGIN: _S.RUNNING,
+        _M.CANCEL: _S.CANCELLED,
+        _M.EXPIRE: _S.EXPIRED,
+    },
     _S.RUNNING: {
         _M.SUCCEED: _S.DONE,
         _M.FAIL: _S.FAILED,

@@ -44,9 +44,15 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
         """Is the stored job of its id, with that fingerprint, this very job?"""
         return fingerprint == self.fingerprint or fingerprint in self.former
 
-    def due_at(self, now: float) -> float:
-        """When it is to run, if it is inserted now; it is scheduled until then, and queued from then on."""
-        return now + self.delay if self.run_at is None else self.run_at
+    def due_at(self, now: float, created_at: float | None = None) -> float:
+        """When it is to run, if it is inserted now, or replaces one that was created before.
+
+        It is scheduled until then, and queued from then on.
+        """
+        due_at = now + self.delay if self.run_at is None else self.run_at
+        if self.max_wait is None:
+            return due_at
+        return min(due_at, (now if created_at is None else created_at) + self.max_wait)
 
     def expires(self, now: float) -> float | None:
         """When it expires, if it is inserted now."""

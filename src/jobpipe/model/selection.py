@@ -31,9 +31,9 @@ class Shares:
         self.full: set[str] = set()
         """Queues of which no more can be claimed, though there is more."""
 
-    def has_room(self, queue: str, *, is_suspect: bool) -> bool:
+    def has_room(self, queue: str, *, is_alone: bool) -> bool:
         """May the next job of the queue be claimed? If not, none after it, either."""
-        if self._most[queue] > 0 and (self._begin[queue] > 0 or not is_suspect) and queue not in self.full:
+        if self._most[queue] > 0 and (self._begin[queue] > 0 or not is_alone) and queue not in self.full:
             return True
         self.full.add(queue)
         return False
@@ -71,14 +71,14 @@ class Selection:
         self.due_in: float | None = None
         """Seconds until it is worth to ask again, as far as is known."""
         self.is_cut = False
-        """Did it end before a suspect, or a queue with slots of its own before its jobs did?"""
+        """Did it end before a job that is never claimed ahead, or a queue with slots of its own before its jobs did?"""
 
     def take(
-        self, candidates: Iterable[Candidate], begin: int | None = None, suspects: Container[int] = ()
+        self, candidates: Iterable[Candidate], begin: int | None = None, alone: Container[int] = ()
     ) -> Iterator[tuple[Candidate, Place | None]]:
         """Those to be claimed with their places, and those to be parked without; of closed types nothing is told.
 
-        After the first that begin it ends before a suspect, given by seq: none is claimed ahead.
+        After the first that begin it ends before one that is never claimed ahead, given by seq.
 
         The next candidate is asked for only when it is needed, and when the one before is dealt with.
         """
@@ -86,10 +86,10 @@ class Selection:
         for candidate in candidates if self._most > 0 else ():
             _, _, seq, queue, type, key = candidate
             if self._shares is not None:
-                if not self._shares.has_room(queue, is_suspect=seq in suspects):
+                if not self._shares.has_room(queue, is_alone=seq in alone):
                     self.is_cut = True
                     continue
-            elif begin is not None and taken >= begin and seq in suspects:
+            elif begin is not None and taken >= begin and seq in alone:
                 self.is_cut = True
                 return
             place = self._enter(type, key) if type in self._limits else _FREE

@@ -29,6 +29,7 @@ _MODULES = (
     "settling",
     "tools",
     "transferring",
+    "unique",
     "watching",
 )
 # Why before the imports: only what is imported after it tells what it compared.

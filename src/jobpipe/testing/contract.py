@@ -21,6 +21,7 @@ from .scheduling import Scheduling
 from .settling import Cooling, Settling
 from .tools import assert_counts_are_exact
 from .transferring import Transferring
+from .unique import Unique
 from .watching import Watching
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 class JobContract(
     Inserting,
+    Unique,
     Claiming,
     ClaimingAhead,
     Limiting,

@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from msgspec.structs import replace
 
+from ..errors import DuplicateError
 from ..model.counts import Filter, JobEvent, WorkerInfo
 from ..model.gate import Limit, Limits
-from ..model.job import Job, JobError, JobStatus, Move, Progress
+from ..model.job import Job, JobError, JobStatus, Move, OnDuplicate, Progress
 from ..model.lease import Claim, Lease, Outcome, QueueChoice, Room, Settlement
 from ..model.newjob import NewJob
 from ..model.schedule import Missed, ScheduleEntry
@@ -61,10 +62,17 @@ outcomes = st.one_of(
         cools=st.sampled_from([0.0, 0.0, 1.0, 3.0]),
     ),
 )
+UNIQUE = ["u0", "u1"]
+_unnamed = st.just(dict[str, Any]())
+_named = st.fixed_dictionaries(
+    {"unique": st.sampled_from(UNIQUE), "on_duplicate": st.sampled_from(OnDuplicate)},
+    optional={"max_wait": st.sampled_from([1.0, 3.0])},
+)
 jobs = st.builds(
-    new_job,
+    lambda name, payload, more, **fields: new_job(name, payload, **fields, **more),
     st.sampled_from(IDS),
     st.sampled_from([None, {"x": 1}]),
+    st.one_of(_unnamed, _named),
     type=st.sampled_from(TYPES),
     queue=st.sampled_from(QUEUES),
     max_retries=st.integers(0, 2),
@@ -266,7 +274,10 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(ids=some_ids)
     def retry(self, ids: list[str]) -> None:
-        self._same(lambda store: store.retry(ids))
+        self._same(
+            lambda store: store.retry(ids),
+            lambda found: [vars(each) if isinstance(each, DuplicateError) else each for each in found],
+        )
 
     @rule(queue=st.sampled_from(QUEUES))
     def pause(self, queue: str) -> None:
@@ -337,6 +348,13 @@ class StoreMachine(RuleBasedStateMachine):
     def limits_are_equal(self) -> None:
         self._same(lambda store: [store.key_of(id) for id in IDS])
         self._same(lambda store: store.limits(), lambda limits: _with_sets(limits))
+
+    @invariant()
+    def of_each_name_one_waits_and_one_runs(self) -> None:
+        self._same(lambda store: [store.running_of(name) for name in UNIQUE])
+        found = [job for id in IDS if (job := self.store.get(id)) and job.unique and not job.is_finished]
+        kinds = [(job.unique, job.started_at is None) for job in found]
+        assert len(kinds) == len(set(kinds))
 
     @invariant()
     def pages_are_equal(self) -> None:

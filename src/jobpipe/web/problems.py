@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from ..errors import (
     BadInputError,
+    DuplicateError,
     JobConflictError,
     JobNotFoundError,
     JobpipeError,
@@ -132,6 +133,7 @@ KINDS: Mapping[type[Exception], _Kind] = {
     ScheduleNotFoundError: _Kind(404, "schedule-not-found", "No such schedule"),
     WrongMethodError: _Kind(405, "wrong-method", "Wrong method"),
     JobConflictError: _Kind(409, "job-conflict", "The id is taken"),
+    DuplicateError: _Kind(409, "duplicate", "Another job of the unique name waits"),
     WrongStatusError: _Kind(409, "wrong-status", "The job's status does not allow it"),
     BodyTooLargeError: _Kind(413, "body-too-large", "The body is too large"),
     PayloadTooLargeError: _Kind(413, "payload-too-large", "The payload is too large"),

@@ -13,11 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from jobpipe.model.admission import Bounds, Lane, admit
+from jobpipe.model.admission import Bounds, Lane, Plan, admit
 from jobpipe.model.gate import Gate, Limit
-from jobpipe.model.job import JobStatus, Move
+from jobpipe.model.job import JobStatus, Move, OnDuplicate
 from jobpipe.model.lease import Lease, Outcome, Settlement
 from jobpipe.model.newjob import Answer, NewJob, Receipt
+from jobpipe.model.unique import Named, Waiting
 from jobpipe.stores.base import Store
 from jobpipe.stores.memory import MemoryStore
 from jobpipe.stores.postgres import PostgresStore
@@ -61,10 +62,18 @@ rule = settings(
 # Admission
 
 IDS = [f"j{n}" for n in range(6)]
+names = st.one_of(
+    st.just(dict[str, Any]()),
+    st.fixed_dictionaries(
+        {"unique": st.sampled_from(["u0", "u1"]), "on_duplicate": st.sampled_from(OnDuplicate)},
+        optional={"max_wait": st.just(4.0)},
+    ),
+)
 jobs = st.builds(
-    new_job,
+    lambda name, payload, more, **fields: new_job(name, payload, **fields, **more),
     st.sampled_from(IDS),
     st.sampled_from([None, 1]),
+    names,
     type=st.sampled_from(["t0", "t1"]),
     queue=st.sampled_from(["q0", "q1"]),
     delay=st.sampled_from([0.0, 0.0, 10.0]),
@@ -86,11 +95,18 @@ class Admitted:
         self._jobs: dict[str, NewJob] = {}
 
     def insert(self, batch: Sequence[NewJob], bounds: Bounds) -> Answer:
-        new = admit(batch, self._fingerprint, bounds, self, self._now)
-        if not isinstance(new, list):
-            return new
-        self._jobs |= {job.id: job for job in new}
-        return [Receipt(job.id, self._status(self._jobs[job.id]), job in new) for job in batch]
+        plan = admit(batch, self._fingerprint, bounds, self, self._now, self._named)
+        if not isinstance(plan, Plan):
+            return plan
+        self._jobs |= {job.id: job for job in plan.new}
+        for id, new in plan.replaced.items():
+            self._jobs[id] = replace(new, id=id, fingerprint=self._jobs[id].fingerprint)
+        return [Receipt(id, self._status(self._jobs[id]), is_new) for id, is_new in plan.receipts]
+
+    def _named(self, name: str) -> Named:
+        """Nothing has begun here."""
+        waiting = [Waiting(job.id, job.type, job.queue) for job in self._jobs.values() if job.unique == name]
+        return Named(waiting[0]) if waiting else Named()
 
     def _fingerprint(self, id: str) -> str | None:
         return self._jobs[id].fingerprint if id in self._jobs else None

@@ -55,14 +55,15 @@ def claim(ledger: Ledger, paused: Collection[str], order: Order, now: float) -> 
     heapify(heads)  # Why no tie ever reaches the lanes: the precedence ends in a unique number.
     while heads and len(claims) < limit and passed_over < MOST_PASSED_OVER:
         _, lane, record = heads[0]
+        is_alone = record.is_suspect or record.new.unique is not None
         if shares is not None:
-            if not shares.has_room(lane.queue, is_suspect=record.is_suspect):
+            if not shares.has_room(lane.queue, is_alone=is_alone):
                 heappop(heads)
                 continue
             begins = True
         else:
             begins = begin is None or len(claims) < begin
-            if record.is_suspect and not begins:
+            if is_alone and not begins:
                 break
         starts_in = selection.enter(record)
         if starts_in is not None:

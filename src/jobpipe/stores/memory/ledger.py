@@ -9,11 +9,14 @@ from collections import Counter, OrderedDict, deque
 from heapq import heappop, heappush
 from itertools import count
 
+from msgspec import structs
+
 from ...model.counts import JobEvent
 from ...model.job import FINISHED, TRANSITIONS, WAITING, JobStatus, Move
 from ...model.lease import Lease
-from ...model.newjob import NewJob
+from ...model.newjob import ExportedJob, NewJob
 from .gates import Gates
+from .names import Names
 from .record import Heap, Lane, Record
 
 KEPT_EVENTS = 10_000
@@ -32,6 +35,9 @@ class Ledger:
         self.lanes: dict[str, dict[str, Lane]] = {}
         """By type and queue."""
         self.gates = Gates()
+        self.names = Names()
+        self.behind = Heap()
+        """Queued jobs that wait for the one of their unique name that runs; in no order."""
         self.leased: dict[str, Record] = {}
         """Those that run, and those that are queued but claimed ahead."""
         self.finished: OrderedDict[str, Record] = OrderedDict()
@@ -51,17 +57,20 @@ class Ledger:
         known = self.jobs.get(id)
         return None if known is None else known.new.fingerprint
 
-    def add(self, new: NewJob, now: float, created_at: float, attempts: int = 0, runs: int = 0) -> Record:
-        """Take in a job that is not there yet."""
-        run_at = new.due_at(now)
+    def add(self, new: NewJob, now: float, kept: ExportedJob | None = None) -> Record:
+        """Take in a job that is not there yet, with what is kept of it if it comes from another store."""
+        run_at = new.due_at(now) if kept is None else new.run_at or 0.0
         status = JobStatus.QUEUED if run_at <= now else JobStatus.SCHEDULED
         lane, number = self._lane(new), next(self._numbers)
-        record = Record(
-            new, lane, number, status, run_at, created_at, new.expires(now), attempts, runs, key=new.key
-        )
+        record = Record(new, lane, number, status, run_at, now, new.expires(now), key=new.key)
+        if kept is not None:
+            record.attempts, record.runs = kept.attempts, kept.runs
+            record.created_at, record.started_at = kept.created_at, kept.started_at
+            record.error, record.progress, record.history = kept.error, kept.progress, kept.history
         self.jobs[new.id] = record
         self.order.append(record)
         self._enter(record)
+        self._look_at(new.unique)
         return record
 
     def _lane(self, new: NewJob) -> Lane:
@@ -77,13 +86,35 @@ class Ledger:
     def come_due(self, now: float) -> None:
         """End what has expired, and queue what is scheduled for now or before."""
         while self._expiring and self._expiring[0][0] <= now:
-            _, _, record = heappop(self._expiring)
-            # Why not what is leased: whether it began before, its worker knows.
-            is_waiting = record.status in WAITING and record.token is None
-            if is_waiting and record.may_expire and self.jobs.get(record.new.id) is record:
-                self.move(record, Move.EXPIRE, now)
+            self._expire(heappop(self._expiring)[2], now)
         while (record := self.scheduled.first()) and record.run_at <= now:
             self.move(record, Move.COME_DUE, now)
+
+    def _expire(self, record: Record, now: float) -> None:
+        """End it, unless it was replaced by one with more time, or has begun, or is gone."""
+        is_late = record.expires_at is not None and record.expires_at <= now and record.may_expire
+        # Why not what is leased: whether it began before, its worker knows.
+        is_waiting = record.status in WAITING and record.token is None
+        if is_late and is_waiting and self.jobs.get(record.new.id) is record:
+            self.move(record, Move.EXPIRE, now)
+
+    def replace(self, record: Record, new: NewJob, now: float) -> None:
+        """Let a job that has not begun take the content of a new one."""
+        if record.token is not None:
+            self.give_back(record, now)
+        record.run_at = new.due_at(now, record.created_at)
+        record.key, record.expires_at = new.key, new.expires(now)
+        old = record.new
+        record.new = structs.replace(new, id=old.id, fingerprint=old.fingerprint, former=old.former)
+        status = JobStatus.QUEUED if record.run_at <= now else JobStatus.SCHEDULED
+        if status is not record.status:
+            self.move(record, Move.COME_DUE if status is JobStatus.QUEUED else Move.POSTPONE, now)
+        else:
+            record.heap.discard(record)
+            self._wait(record)
+            self._watch_expiry(record)
+            self._look_at(old.unique)
+            self.changes += 1
 
     def move(self, record: Record, move: Move, now: float) -> None:
         """The only way in which a status changes."""
@@ -93,6 +124,7 @@ class Ledger:
         if status in FINISHED:
             record.finished_at = now
         self._enter(record)
+        self._look_at(record.new.unique)
 
     def lease(self, record: Record, lease: Lease, until: float) -> None:
         """Take a queued job out of its lane."""
@@ -106,7 +138,7 @@ class Ledger:
     def give_back(self, record: Record, now: float) -> None:
         """Put a job that was claimed ahead back into its lane."""
         self._end_lease(record, now)
-        record.lane.ready.push(record, record.precedence())
+        self._wait(record)
         self._watch_expiry(record)
         self.changes += 1
 
@@ -124,6 +156,7 @@ class Ledger:
         """Forget a job."""
         self._leave(record, now)
         del self.jobs[record.new.id]
+        self._look_at(record.new.unique)
 
     def tidy(self) -> None:
         """Drop what was removed from the order, once it is half of it."""
@@ -149,6 +182,8 @@ class Ledger:
     def _leave(self, record: Record, now: float, *, keeps_lease: bool = False) -> None:
         new, status, lane = record.new, record.status, record.lane
         lane.counts[status] -= 1
+        if new.unique is not None:
+            self.names.leave(record)
         if status is JobStatus.QUEUED:
             self._count_queued(new.queue, -1)
         if record.token is not None:
@@ -163,13 +198,13 @@ class Ledger:
         new, status, lane = record.new, record.status, record.lane
         lane.counts[status] += 1
         lane.totals[status] += 1
+        if new.unique is not None:
+            self.names.enter(record)
         if status in WAITING:
             self._watch_expiry(record)
             if status is JobStatus.QUEUED:
                 self._count_queued(new.queue, 1)
-                lane.ready.push(record, record.precedence())
-            else:
-                self.scheduled.push(record, (record.run_at, record.number))
+            self._wait(record)
         elif status in FINISHED:
             self.finished[new.id] = record
         self.changes += 1
@@ -177,6 +212,22 @@ class Ledger:
         self.events.append(
             JobEvent(self.last_event, new.id, new.type, new.queue, status, record.attempts),
         )
+
+    def _wait(self, record: Record) -> None:
+        if record.status is JobStatus.QUEUED:
+            record.lane.ready.push(record, record.precedence())
+        else:
+            self.scheduled.push(record, (record.run_at, record.number))
+
+    def _look_at(self, name: str | None) -> None:
+        """See to it that the job of a name that waits is behind the one that runs, and only while it does."""
+        holders = None if name is None else self.names[name]
+        waiting = None if holders is None else holders.waiting
+        if holders and waiting and waiting.status is JobStatus.QUEUED and waiting.token is None:
+            is_behind = holders.running is not None
+            if is_behind is not (waiting.heap is self.behind):
+                waiting.heap.discard(waiting)
+                (self.behind if is_behind else waiting.lane.ready).push(waiting, waiting.precedence())
 
 
 class Taken:

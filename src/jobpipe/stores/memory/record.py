@@ -53,6 +53,11 @@ class Record:
     gate: str | None = None
     """The key of the gate in which it holds a place; only while it is leased."""
 
+    @property
+    def has_begun(self) -> bool:
+        """Since it was inserted, or retried by hand: also between its runs."""
+        return self.started_at is not None
+
     def precedence(self) -> tuple[float, float, int]:
         return (-self.new.priority, self.run_at, self.number)
 

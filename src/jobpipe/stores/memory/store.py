@@ -15,14 +15,15 @@ from typing import Any, Self
 from msgspec import json
 from msgspec.structs import replace
 
-from ...errors import BadInputError
-from ...model.admission import Bounds, admit
+from ...errors import BadInputError, DuplicateError
+from ...model.admission import Bounds, Plan, admit
 from ...model.counts import Counts, Filter, JobEvent, Page, WorkerInfo
 from ...model.gate import Limit, Limits
 from ...model.job import TRANSITIONS, Job, JobError, JobStatus, Move, Progress
 from ...model.lease import ClaimResult, Lease, LeaseState, Outcome, QueueChoice, Rescued, Settlement
 from ...model.newjob import Answer, ExportedJob, NewJob, Receipt, Refusal
 from ...model.schedule import ScheduleEntry, Schedules
+from ...model.unique import retry_refusal
 from ..base import Capabilities, News
 from . import inspecting, transfer
 from .claiming import Order, claim
@@ -86,16 +87,17 @@ class MemoryStore:
             return [self._insert(batch, bounds, now) for batch in batches]
 
     def _insert(self, batch: Sequence[NewJob], bounds: Bounds, now: float) -> Answer:
-        new = admit(batch, self._ledger.fingerprint, bounds, Taken(self._ledger), now)
-        if not isinstance(new, list):
-            return new
-        return [self._insert_one(new, now) for new in batch]
-
-    def _insert_one(self, new: NewJob, now: float) -> Receipt:
-        known = self._ledger.jobs.get(new.id)
-        if known:
-            return Receipt(new.id, known.status, False)
-        return Receipt(new.id, self._ledger.add(new, now, now).status, True)
+        ledger = self._ledger
+        plan = admit(batch, ledger.fingerprint, bounds, Taken(ledger), now, ledger.names.look)
+        if not isinstance(plan, Plan):
+            return plan
+        for new in plan.new:
+            ledger.add(new, now)
+        for id, new in plan.replaced.items():
+            ledger.replace(ledger.jobs[id], new, now)
+        for id in plan.cancelled:
+            self._cancel(ledger.jobs[id], now)
+        return [Receipt(id, ledger.jobs[id].status, is_new) for id, is_new in plan.receipts]
 
     def insert_in(self, connection: Any, batch: Sequence[NewJob], *, capacity: int = 0) -> Answer:
         raise BadInputError("connection", f"cannot be used with {self.url}, which has no transactions")
@@ -199,27 +201,35 @@ class MemoryStore:
             for id in ids:
                 record = self._ledger.jobs.get(id)
                 found.append(record.status if record else None)
-                if record is None:
-                    continue
-                if record.status is JobStatus.RUNNING:
-                    record.is_cancel_asked = True
-                    self._ledger.changes += 1
-                elif Move.CANCEL in TRANSITIONS[record.status]:
-                    self._ledger.move(record, Move.CANCEL, now)
+                if record is not None:
+                    self._cancel(record, now)
         return found
 
-    def retry(self, ids: Sequence[str]) -> list[JobStatus | None]:
-        found: list[JobStatus | None] = []
+    def _cancel(self, record: Record, now: float) -> None:
+        if record.status is JobStatus.RUNNING:
+            record.is_cancel_asked = True
+            self._ledger.changes += 1
+        elif Move.CANCEL in TRANSITIONS[record.status]:
+            self._ledger.move(record, Move.CANCEL, now)
+
+    def retry(self, ids: Sequence[str]) -> list[JobStatus | DuplicateError | None]:
         with self._step() as now:
-            for id in ids:
-                record = self._ledger.jobs.get(id)
-                found.append(record.status if record else None)
-                if record and Move.REVIVE in TRANSITIONS[record.status]:
-                    record.attempts = 0
-                    record.run_at = now
-                    record.error = record.result = record.progress = None
-                    record.started_at = record.finished_at = None
-                    self._ledger.move(record, Move.REVIVE, now)
+            return [self._retry(self._ledger.jobs.get(id), now) for id in ids]
+
+    def _retry(self, record: Record | None, now: float) -> JobStatus | DuplicateError | None:
+        if record is None:
+            return None
+        found, name = record.status, record.new.unique
+        if Move.REVIVE not in TRANSITIONS[found]:
+            return found
+        waiting = None if name is None else self._ledger.names[name].waiting
+        if waiting is not None:
+            return retry_refusal(waiting.new.id, name)
+        record.attempts = 0
+        record.run_at = now
+        record.error = record.result = record.progress = None
+        record.started_at = record.finished_at = None
+        self._ledger.move(record, Move.REVIVE, now)
         return found
 
     def pause(self, queue: str) -> None:
@@ -264,6 +274,10 @@ class MemoryStore:
         with self._step():
             record = self._ledger.jobs.get(id)
             return None if record is None else record.key
+
+    def running_of(self, unique: str) -> str | None:
+        with self._step():
+            return self._ledger.names.look(unique).running
 
     def limits(self, type: str | None = None, key: str | None = None, limit: int = 100) -> Limits:
         with self._step() as now:

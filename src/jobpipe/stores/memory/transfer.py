@@ -9,6 +9,7 @@ from itertools import islice
 from ...errors import JobConflictError
 from ...model.job import WAITING
 from ...model.newjob import ExportedJob
+from ...model.unique import refuse_second
 from .ledger import Ledger
 
 
@@ -30,10 +31,9 @@ def adopt(ledger: Ledger, exported: Sequence[ExportedJob], now: float) -> int:
         if known and not job.job.is_same(known.new.fingerprint):
             raise JobConflictError(job.job.id)
     new = [job for job in exported if job.job.id not in ledger.jobs]
+    refuse_second(new, ledger.names.look)
     for job in new:
-        record = ledger.add(job.job, now, job.created_at, job.attempts, job.runs)
-        record.error, record.history = job.error, job.history
-        record.started_at, record.progress = job.started_at, job.progress
+        ledger.add(job.job, now, job)
     return len(new)
 
 

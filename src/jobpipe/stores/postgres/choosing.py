@@ -40,7 +40,7 @@ class Choice:
         self._most = most
         self._now = now
         self._begin = begin
-        self._suspects: set[int] = set()  # of all candidates that were read
+        self._alone: set[int] = set()  # of all candidates that were read, what is never claimed ahead
         self._gates: dict[Name, Gate] = {}  # of all candidates that were read
         self._let_out_of: list[Name] = []  # gates of which some may enter, if their turn comes
         self._left: Counter[_Lane] = Counter()  # in each lane, what was looked at and stays there for now
@@ -60,7 +60,7 @@ class Choice:
         lanes = self._lanes(types, cooling)
         first = self._heads(lanes, self._most)
         walks = merge(*(self._walk(lane, first[lane]) for lane in lanes))
-        for (_, _, seq, queue, type, _), place in self.selection.take(walks, self._begin, self._suspects):
+        for (_, _, seq, queue, type, _), place in self.selection.take(walks, self._begin, self._alone):
             if place is None:
                 self._parked[seq] = type, queue
             else:
@@ -123,10 +123,18 @@ class Choice:
             "taken": [self._left[lane] for lane in lanes],
             "most": most,
         }
-        for *row, is_suspect in self._ask("heads", **values).rows:
+        rows = self._ask("heads", **values).rows
+        behind = [name for *_, name in rows if name is not None]
+        if behind:
+            put_behind(self._ask, behind)
+            rows = self._ask("heads", **values).rows
+        for *row, is_alone, name in rows:
             candidate: Candidate = tuple(row)
-            if is_suspect:
-                self._suspects.add(candidate[2])
+            if name is not None:  # another has locked it
+                self._left[candidate[4], candidate[3]] += 1
+                continue
+            if is_alone:
+                self._alone.add(candidate[2])
             found[candidate[4], candidate[3]].append(candidate)
         met = {self.selection.gate_of(type, key) for rows in found.values() for *_, type, key in rows}
         unread = [name for name in met if name is not None and name not in self._gates]
@@ -160,6 +168,13 @@ class Choice:
                 del self._parked[seq]
             self._left.update(self._parked.values())  # which others have locked
             self._parked = {}
+
+
+def put_behind(ask: Ask, names: list[str]) -> None:
+    """Park jobs that wait for another of their unique name, within a transaction that has these names for itself."""
+    own = [name for (name,) in ask("try_names", names=names).rows]
+    if own:
+        ask("put_behind", names=own)  # Why apart: its look is later than the locks
 
 
 def _names(names: Iterable[Name]) -> dict[str, Any]:

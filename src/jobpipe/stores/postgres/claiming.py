@@ -11,7 +11,7 @@ from ...errors import StoreError
 from ...failpoints import reach
 from ...model.gate import Limit
 from ...model.lease import ClaimResult, QueueChoice
-from .choosing import Choice
+from .choosing import Choice, put_behind
 from .connection import Connection, Connections, Result, Step, results_of
 from .rows import claims_of
 from .statements import Statements
@@ -54,6 +54,8 @@ class _Found(NamedTuple):
     is_short: bool
     """Were others taking what it looked at, and there is more behind?"""
     looked: int
+    behind: int
+    """Jobs that wait for another of their unique name."""
     due_in: float | None
     opens_in: float | None
 
@@ -88,7 +90,7 @@ class Claimer:
                 self._connections.attempt(lambda connection: self._let_out(connection, order, now))
         is_short = any(part.is_short for part in found)
         ask_in = 0.0 if is_short else _soonest(opens_in, *(part.due_in for part in found))
-        has_more = ask_in == 0.0 or any(part.looked > len(part.rows) for part in found)
+        has_more = ask_in == 0.0 or any(part.looked > len(part.rows) + part.behind for part in found)
         return ClaimResult(claims_of(rows, order.worker, token), ask_in, has_more)
 
     def _claim_parts(self, order: Order, token: str, now: float | None) -> list[_Found]:
@@ -108,20 +110,32 @@ class Claimer:
             again = []
             _, *results = self._connections.run(come_due, *steps)
             for (part, look), result in zip(parts, results, strict=True):
-                *_, looked, locked, due_in, opens_in = result.rows[0]
+                *_, looked, locked, behind, due_in, opens_in = result.rows[0]
+                if behind:
+                    self._put_behind(behind)
                 # Why again: others had locked what this one looked at, and there may be more behind.
                 if not locked and looked >= look and part.limit and look < _MOST_LOOKED:
                     again.append((part, min(4 * look, _MOST_LOOKED)))
                     continue
                 rows = result.rows if result.rows[0][0] is not None else []
                 is_short = looked >= look and locked < part.limit
-                found.append(_Found(rows, is_short, looked, due_in, opens_in))
+                found.append(_Found(rows, is_short, looked, len(behind), due_in, opens_in))
             parts = again
         return found
 
     def claim_limited(self, order: Order, limits: Sequence[Limit], told: float | None) -> ClaimResult:
         """What the gates let in."""
         return self._connections.attempt(lambda connection: self._choose(connection, order, limits, told))
+
+    def _put_behind(self, names: list[str]) -> None:
+        """Park those that wait for another of their name. Why not fatal: the next claim comes upon them again."""
+
+        def work(connection: Connection) -> None:
+            with connection.transaction():
+                put_behind(_Asking(connection, self._sql, None), names)
+
+        with suppress(StoreError):
+            self._connections.attempt(work)
 
     def _let_out(self, connection: Connection, order: Order, told: float | None) -> None:
         """Put what is parked before gates that open back into its lanes."""

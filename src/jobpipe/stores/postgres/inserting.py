@@ -11,9 +11,10 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from ...errors import StoreAwayError
-from ...model.admission import Bounds, Lane, admit, need_of
+from ...model.admission import Bounds, Lane, Plan, admit, need_of
 from ...model.job import JobStatus
 from ...model.newjob import Answer, NewJob, Receipt, Refusal
+from ...model.unique import Named, Waiting
 from ..stored import status_of
 from .arrays import numbers, texts
 from .connection import Result, Step
@@ -80,30 +81,102 @@ def insert_steps(
 def guest_steps(
     statements: Statements, batches: Sequence[Batch], bounds: Bounds, now: float | None
 ) -> Conversation:
-    """The same within one that may take its time, with the bounds as it looks at this moment.
+    """The same within one that may take its time, with the bounds as it looks at this moment."""
+    if not any(job.unique is not None for batch in batches for job in batch):
+        return (yield from _batch_steps(statements, batches, bounds, now))
+    answers: list[Answer] = []
+    for batch in batches:  # Why one by one: each may change what those before it have written
+        answers += yield from _batch_steps(statements, [batch], bounds, now)
+    return answers
 
-    Look, decide, write; again if another wrote the same id meanwhile.
-    """
+
+def _batch_steps(
+    statements: Statements, batches: Sequence[Batch], bounds: Bounds, now: float | None
+) -> Conversation:
+    """Look, decide, write; again if another wrote the same id meanwhile, or began what was to be replaced."""
     ids = sorted({job.id for batch in batches for job in batch})
     queues = sorted({job.queue for batch in batches for job in batch})
-    fresh = statements.filled("insert", on_conflict="ON CONFLICT (id) DO NOTHING")
+    names = sorted({job.unique for batch in batches for job in batch if job.unique is not None})
+    fresh = statements.filled("insert", on_conflict="ON CONFLICT DO NOTHING")
     for _ in range(_TRIES):
         found = yield Step(statements("known"), {"ids": ids})
         known = {id: (fingerprint, status_of(status)) for id, fingerprint, status in found.rows}
+        named = Names((yield Step(statements("named"), {"names": names})).rows if names else [])
         taken = None
         if any(bounds):
             values = {"queues": queues, "names": bounds.names, "now": now}
             taken = Taken((yield Step(statements("taken"), values)).rows)
-        plans, new = decide(batches, known, taken, bounds)
+        plans = decide(batches, known, named, taken, bounds)
+        new = [job for plan in plans if isinstance(plan, Plan) for job in plan.new]
         yield Step(b"SAVEPOINT jobpipe")
-        written = yield Step(fresh, insert_values(new, now))
-        if len(written.rows) == len(new):
+        written = (yield Step(fresh, insert_values(new, now))).rows
+        is_done = len(written) == len(new)
+        statuses = {id: status for id, (_, status) in known.items()} | named.statuses
+        statuses |= {id: JobStatus(status) for id, status in written}
+        for plan in plans:
+            if is_done and names and isinstance(plan, Plan):
+                is_done = yield from _carry_out(statements, plan, statuses, now)
+        if is_done:
             yield Step(b"RELEASE SAVEPOINT jobpipe")
-            statuses = {id: JobStatus(status) for id, status in written.rows}
-            return [_answer(plan, known, statuses) for plan in plans]
+            return [_answer(plan, statuses) for plan in plans]
         yield Step(b"ROLLBACK TO SAVEPOINT jobpipe")
         yield Step(b"RELEASE SAVEPOINT jobpipe")
-    raise StoreAwayError(f"others inserted the same ids {_TRIES} times meanwhile")
+    raise StoreAwayError(f"others inserted the same ids or unique names {_TRIES} times meanwhile")
+
+
+def _carry_out(
+    statements: Statements, plan: Plan, statuses: dict[str, JobStatus], now: float | None
+) -> Generator[Step, Result, bool]:
+    """What a plan asks for beside the new jobs; False if a job that was to be replaced has begun meanwhile."""
+    for id, job in sorted(plan.replaced.items()):
+        replaced = (yield Step(statements("replace"), _replace_values(id, job, now))).rows
+        if not replaced:
+            return False
+        statuses[id] = JobStatus(replaced[0][1])
+    if plan.cancelled:
+        yield Step(statements("cancel"), {"ids": plan.cancelled, "now": now})
+    return True
+
+
+def _replace_values(id: str, job: NewJob, now: float | None) -> dict[str, Any]:
+    """The parameters of replace.sql."""
+    same = (
+        "max_retries",
+        "priority",
+        "delay",
+        "run_at",
+        "deadline",
+        "key",
+        "max_wait",
+        "expires_at",
+        "expires_in",
+    )
+    return {
+        "id": id,
+        "now": now,
+        "payload": job.payload.decode(),
+        "on_duplicate": job.on_duplicate,
+        "tags": list(job.tags) or None,
+        **{name: getattr(job, name) for name in same},
+    }
+
+
+class Names:
+    """The rows of named.sql."""
+
+    def __init__(self, rows: Sequence[Sequence[Any]]) -> None:
+        self.statuses: dict[str, JobStatus] = {}
+        """By id."""
+        self._named: dict[str, Named] = {}
+        for name, id, type, queue, status, has_begun in rows:
+            self.statuses[id] = status_of(status)
+            found = self(name)
+            self._named[name] = (
+                found._replace(running=id) if has_begun else found._replace(waiting=Waiting(id, type, queue))
+            )
+
+    def __call__(self, name: str) -> Named:
+        return self._named.get(name, Named())
 
 
 class Taken:
@@ -141,38 +214,27 @@ class Taken:
         self._known |= need.lanes
 
 
-Plan: TypeAlias = Sequence[tuple[str, bool]] | Refusal
-"""The ids of a batch and whether each is new, or why there will be none."""
-
-
 def decide(
     batches: Sequence[Batch],
     known: Mapping[str, tuple[str, JobStatus]],
+    named: Names,
     taken: Taken | None,
     bounds: Bounds,
-) -> tuple[list[Plan], list[NewJob]]:
-    """What becomes of each batch, those before it considered, and all jobs that are to be written."""
-    plans: list[Plan] = []
+) -> list[Plan | Refusal]:
+    """What becomes of each batch, those before it considered."""
+    plans: list[Plan | Refusal] = []
     prints = {id: fingerprint for id, (fingerprint, _) in known.items()}
-    accepted: list[NewJob] = []
     for batch in batches:
-        new = admit(batch, prints.get, bounds, taken, 0.0 if taken is None else taken.now)
-        if not isinstance(new, list):
-            plans.append(new)
-            continue
-        fresh = {job.id for job in new}
-        plans.append([(job.id, job.id in fresh) for job in batch])
-        accepted += new
-        if taken is not None:
-            taken.take(new)
-        prints |= {job.id: job.fingerprint for job in new}
-    return plans, accepted
+        plan = admit(batch, prints.get, bounds, taken, 0.0 if taken is None else taken.now, named)
+        plans.append(plan)
+        if isinstance(plan, Plan):
+            if taken is not None:
+                taken.take(plan.new)
+            prints |= {job.id: job.fingerprint for job in plan.new}
+    return plans
 
 
-def _answer(
-    plan: Plan, known: Mapping[str, tuple[str, JobStatus]], statuses: Mapping[str, JobStatus]
-) -> Answer:
-    if isinstance(plan, Refusal):
+def _answer(plan: Plan | Refusal, statuses: Mapping[str, JobStatus]) -> Answer:
+    if not isinstance(plan, Plan):
         return plan
-    # Why not by is_new alone: what an earlier batch of the call wrote is known to this one, and no row yet.
-    return [Receipt(id, statuses[id] if id in statuses else known[id][1], is_new) for id, is_new in plan]
+    return [Receipt(id, statuses[id], is_new) for id, is_new in plan.receipts]

@@ -6,25 +6,26 @@ them, happens again.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import islice
 from typing import Any, Self
 
 import msgspec
 from psycopg import errors as pg
 
-from ...errors import StoreError
+from ...errors import DuplicateError, StoreError
 from ...failpoints import reach
 from ...model.admission import Bounds
 from ...model.counts import Counts, Filter, JobEvent, Page, WorkerInfo
 from ...model.gate import Limit, Limits
-from ...model.job import KEPT_HISTORY, WAITING, Job, JobError, JobStatus, Move, Progress, sources
+from ...model.job import KEPT_HISTORY, Job, JobError, JobStatus, Progress
 from ...model.lease import ClaimResult, Lease, LeaseState, QueueChoice, Rescued, Settlement
 from ...model.newjob import Answer, ExportedJob, NewJob, Receipt, Refusal
 from ...model.schedule import ScheduleEntry, Schedules
 from ..base import Capabilities, News, Watch
 from ..sql_rows import schedule_of, schedule_values
 from ..stored import counts_of, status_of
+from . import managing
 from .address import Address
 from .arrays import numbers, texts
 from .checking import remarks
@@ -103,7 +104,9 @@ class PostgresStore:
         jobs = [job for batch in batches for job in batch]
         if not jobs:
             return [[] for _ in batches]
-        return self._insert_new(batches, jobs, bounds) or self._insert_any(batches, bounds)
+        has_names = any(job.unique is not None for job in jobs)
+        new = None if has_names else self._insert_new(batches, jobs, bounds)
+        return new or self._insert_any(batches, bounds)
 
     def _insert_new(
         self, batches: Sequence[Sequence[NewJob]], jobs: list[NewJob], bounds: Bounds
@@ -210,35 +213,18 @@ class PostgresStore:
 
     def rescue(self, limit: int = 100) -> list[Rescued]:
         rescue = self._step("rescue", limit=limit, error=_LOST, kept=KEPT_HISTORY)
-        (found,) = self._session.read(rescue._replace(mark="rescue-inside"))
-        if found.rows:
+        found, let_in = self._session.read(rescue._replace(mark="rescue-inside"), self._step("let_in"))
+        if found.rows or let_in.touched:
             self._session.tell_work()
         return [Rescued(id, worker, JobStatus(status)) for id, worker, status in found.rows]
 
     # Manage
 
     def cancel(self, ids: Sequence[str]) -> list[JobStatus | None]:
-        return self._move_each("cancel", ids, dict.fromkeys(WAITING, JobStatus.CANCELLED))
+        return managing.cancel(self._session, ids) if ids else []
 
-    def retry(self, ids: Sequence[str]) -> list[JobStatus | None]:
-        return self._move_each("revive", ids, dict.fromkeys(sources(Move.REVIVE), JobStatus.QUEUED))
-
-    def _move_each(
-        self, name: str, ids: Sequence[str], becomes: Mapping[JobStatus, JobStatus]
-    ) -> list[JobStatus | None]:
-        """Do to each job what its status asks for; the status in which it was found."""
-        if not ids:
-            return []
-        is_work = JobStatus.QUEUED in becomes.values()
-        (found,) = self._session.write(self._step(name, ids=list(ids)), is_work=is_work)
-        statuses = {id: status_of(status) for id, status in found.rows}
-        answers = []
-        for id in ids:
-            status = statuses.get(id)
-            answers.append(status)
-            if status is not None and status in becomes:
-                statuses[id] = becomes[status]  # as the same id will be found a second time
-        return answers
+    def retry(self, ids: Sequence[str]) -> list[JobStatus | DuplicateError | None]:
+        return managing.retry(self._session, ids) if ids else []
 
     def pause(self, queue: str) -> None:
         self._session.write(self._step("pause", queue=queue))
@@ -270,6 +256,10 @@ class PostgresStore:
 
     def key_of(self, id: str) -> str | None:
         (found,) = self._connections.run(self._step("key_of", id=id))
+        return found.rows[0][0] if found.rows else None
+
+    def running_of(self, unique: str) -> str | None:
+        (found,) = self._connections.run(self._step("running_of", unique=unique))
         return found.rows[0][0] if found.rows else None
 
     def limits(self, type: str | None = None, key: str | None = None, limit: int = 100) -> Limits:

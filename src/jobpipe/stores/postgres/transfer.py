@@ -8,9 +8,10 @@ from typing import Any
 from ...errors import JobConflictError
 from ...model.job import Attempt, OnDuplicate
 from ...model.newjob import ExportedJob, NewJob
+from ...model.unique import refuse_second
 from .arrays import numbers, texts
 from .connection import Connection
-from .inserting import insert_values
+from .inserting import Names, insert_values
 from .rows import attempt_of, error_of, optional_text_of, progress_of, text_of
 from .statements import Statements
 
@@ -55,6 +56,9 @@ def adopt(
     connection: Connection, statements: Statements, exported: Sequence[ExportedJob], now: float | None
 ) -> int:
     """Insert them within a transaction; how many were new. JobConflictError if one of the ids is taken by other content."""
+    names = sorted({job.job.unique for job in exported if job.job.unique is not None})
+    if names:
+        _refuse_second(connection, statements, exported, names)
     written = connection.execute(statements("adopt"), _values(exported, now)).rowcount
     if written < len(exported):
         known = connection.execute(statements("known"), {"ids": [job.job.id for job in exported]}).fetchall()
@@ -63,6 +67,15 @@ def adopt(
             if not job.job.is_same(prints[job.job.id]):
                 raise JobConflictError(job.job.id)
     return written
+
+
+def _refuse_second(
+    connection: Connection, statements: Statements, exported: Sequence[ExportedJob], names: list[str]
+) -> None:
+    ids = [job.job.id for job in exported]
+    known = {id for id, _, _ in connection.execute(statements("known"), {"ids": ids}).fetchall()}
+    named = Names(connection.execute(statements("named"), {"names": names}).fetchall())
+    refuse_second([job for job in exported if job.job.id not in known], named)
 
 
 def _values(exported: Sequence[ExportedJob], now: float | None) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Sequence
 from typing import Any, Protocol
 
+from ...errors import DuplicateError
 from ...model.counts import Counts, Filter, Page
 from ...model.gate import Limit, Limits
 from ...model.job import Job, JobStatus, Progress
@@ -32,6 +33,8 @@ class JobStore(Protocol):
         """Insert each batch whole or not at all; the answers in the order of the batches.
 
         A job of the same id and fingerprint (or a former one) counts as inserted. Batches see those before them.
+        Of a new job with a unique name becomes what `model.unique` says: of the jobs of a name that are not finished,
+        at most one has not begun, and at most one has.
         With a `capacity`, no insert brings a queue to more queued jobs than that; with `scheduled`, the store to more
         scheduled ones; with `names`, to more pairs of queue and type that have jobs. The last need not be exact
         where several insert at the same time.
@@ -61,13 +64,14 @@ class JobStore(Protocol):
 
         To begin is to be `running`, with the attempt counted. The others are claimed ahead: they stay `queued` until
         `begin` or `settle`, and to lose them costs no attempt. Without `begin` all begin. No suspect (see `rescue`)
-        is claimed ahead: the claim ends before it.
+        is claimed ahead, and none with a unique name: the claim ends before it.
 
         By priority, highest first, then by run_at, then in the order of insertion; none of a paused queue, none of
         a type that is cooling. A job whose type has a limit is passed over unless its gate lets it in (`Gate.enter`):
         the gate of the type, or of the job's own key if the limit is keyed. A job without a key is not held up
         by a keyed limit: the worker that claims it has to find its key, and release it with that. A job holds its
-        slot in a gate until it leaves the status running. Jobs that are passed over cost other claims nothing.
+        slot in a gate until it leaves the status running. A job whose unique name is that of another which has begun
+        is passed over until that one is finished. Jobs that are passed over cost other claims nothing.
 
         With `queues`, only jobs of these are claimed. Where they have rooms, each has `most` and `begin` of its own
         instead of `begin`, and a suspect ends the claim for its queue only.
@@ -122,10 +126,11 @@ class JobStore(Protocol):
         The status in which each was found; None for an unknown one.
         """
 
-    def retry(self, ids: Sequence[str]) -> list[JobStatus | None]:
+    def retry(self, ids: Sequence[str]) -> list[JobStatus | DuplicateError | None]:
         """Run failed and cancelled jobs again, from now on, with attempts at 0; the history is kept.
 
-        The status in which each was found (others than those two are left as they are); None for an unknown one.
+        The status in which each was found (others than those two are left as they are); None for an unknown one,
+        and a DuplicateError for one that is left as it is since another of its unique name waits.
         """
 
     def pause(self, queue: str) -> None:
@@ -147,6 +152,9 @@ class JobStore(Protocol):
 
     def key_of(self, id: str) -> str | None:
         """The key of a job; None if it has none, or is unknown."""
+
+    def running_of(self, unique: str) -> str | None:
+        """The id of the job of that unique name that has begun and is not finished; None if there is none."""
 
     def limits(self, type: str | None = None, key: str | None = None, limit: int = 100) -> Limits:
         """The gates, by type and key, of all types or of one, of all keys or of one, and the types that are cooling.

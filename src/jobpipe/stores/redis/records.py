@@ -13,6 +13,7 @@ from ...model.admission import Bounds
 from ...model.job import Attempt, Job, JobError, JobStatus, OnDuplicate, Progress, instant
 from ...model.lease import Claim, Lease, QueueChoice, Settlement
 from ...model.newjob import Answer, ExportedJob, NewJob, Receipt
+from ...model.unique import replace_refusal
 from ..stored import READERS, Reader, Stored, read_job, text
 
 
@@ -178,14 +179,16 @@ def outcome_values(settlement: Settlement) -> tuple[Any, ...]:
 # Out of them
 
 
-def answer_of(values: Sequence[Any], batch: Sequence[NewJob], bounds: Bounds) -> Answer:
+def answer_of(values: Sequence[Any], bounds: Bounds) -> Answer:
     """What became of a batch."""
     kind, *rest = values
     if kind == "ok":
         return [
-            Receipt(job.id, JobStatus(status), is_new)
-            for job, status, is_new in zip(batch, rest[::2], rest[1::2], strict=True)
+            Receipt(id, JobStatus(status), is_new)
+            for id, status, is_new in zip(rest[::3], rest[1::3], rest[2::3], strict=True)
         ]
+    if kind == "duplicate":
+        return replace_refusal(*rest)
     if kind == "conflict":
         id, is_twice = rest
         return JobConflictError(id, "is twice in the batch") if is_twice else JobConflictError(id)

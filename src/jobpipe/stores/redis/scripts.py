@@ -7,6 +7,8 @@ moves are written here from the values that define them, so that neither is said
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from enum import StrEnum
 from functools import cache
 from hashlib import sha1
 from pathlib import Path
@@ -14,7 +16,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from ...model.gate import INSURANCE, LEAD, MOST_PASSED_OVER
-from ...model.job import FINISHED, KEPT_HISTORY, TRANSITIONS, WAITING, JobStatus
+from ...model.job import FINISHED, KEPT_HISTORY, TRANSITIONS, WAITING
+from ...model.unique import CANCELLING, FATES
 from .records import Record
 
 HERE = Path(__file__).parent / "lua"
@@ -52,8 +55,8 @@ def _read(name: str) -> str:
     return (HERE / f"{name}.lua").read_text(encoding="utf-8")
 
 
-def _set_of(statuses: frozenset[JobStatus]) -> str:
-    return f"{{ {', '.join(f'{status} = true' for status in sorted(statuses))} }}"
+def _set_of(words: Iterable[StrEnum]) -> str:
+    return f"{{ {', '.join(f'{word} = true' for word in sorted(words))} }}"
 
 
 @cache
@@ -64,10 +67,12 @@ def _definitions() -> str:
         f"{status} = {{ {', '.join(f'[{move.value!r}] = {new.value!r}' for move, new in moves.items())} }}"
         for status, moves in TRANSITIONS.items()
     )
+    second = (f"{asked} = '{fate}'" for (asked, waits), fate in FATES.items() if waits)
     lines = [
         f"local {', '.join(fields)} = {', '.join(str(place) for place in range(1, len(fields) + 1))}",
         f"local NEXT = {{ {', '.join(moves)} }}",
         f"local FINISHED, WAITING = {_set_of(FINISHED)}, {_set_of(WAITING)}",
+        f"local SECOND, CANCELLING = {{ {', '.join(second)} }}, {_set_of(CANCELLING)}",
         f"local KEPT_HISTORY, KEPT_EVENTS, MOST_DUE = {KEPT_HISTORY}, {KEPT_EVENTS}, {MOST_DUE}",
         f"local LEAD, INSURANCE, MOST_PASSED_OVER = {LEAD!r}, {INSURANCE!r}, {MOST_PASSED_OVER}",
     ]

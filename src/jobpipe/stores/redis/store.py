@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import msgspec
 
-from ...errors import BadInputError, JobConflictError, StoreRefusedError
+from ...errors import BadInputError, DuplicateError, JobConflictError, StoreRefusedError
 from ...model.admission import Bounds
 from ...model.counts import Counts, Filter, JobEvent, Page, WorkerInfo
 from ...model.gate import Limit, Limits
@@ -20,6 +20,7 @@ from ...model.job import Job, JobError, JobStatus, Progress
 from ...model.lease import ClaimResult, Lease, LeaseState, QueueChoice, Rescued, Settlement
 from ...model.newjob import Answer, ExportedJob, NewJob, Receipt, Refusal
 from ...model.schedule import ScheduleEntry, Schedules
+from ...model.unique import move_refusal, retry_refusal
 from ..base import Capabilities, News, Watch
 from ..stored import counts_of
 from .address import Address, address_of
@@ -123,7 +124,7 @@ class RedisStore:
         while some := list(_some_of(rest)):
             values = [list(map(new_values, batch)) for batch in some]
             found = _read(self._run("insert", (bounds, values)))
-            answers += [answer_of(each, batch, bounds) for each, batch in zip(found, some, strict=True)]
+            answers += [answer_of(each, bounds) for each in found]
         return answers
 
     def insert_in(self, connection: Any, batch: Sequence[NewJob], *, capacity: int = 0) -> Answer:
@@ -186,13 +187,17 @@ class RedisStore:
     # Steering
 
     def cancel(self, ids: Sequence[str]) -> list[JobStatus | None]:
-        return self._manage("cancel", ids)
+        return [JobStatus(status.decode()) if status else None for status in self._run("cancel", list(ids))]
 
-    def retry(self, ids: Sequence[str]) -> list[JobStatus | None]:
-        return self._manage("retry", ids)
-
-    def _manage(self, verb: str, ids: Sequence[str]) -> list[JobStatus | None]:
-        return [JobStatus(status.decode()) if status else None for status in self._run(verb, list(ids))]
+    def retry(self, ids: Sequence[str]) -> list[JobStatus | DuplicateError | None]:
+        return [
+            retry_refusal(*(value.decode() for value in found))
+            if isinstance(found, list)
+            else JobStatus(found.decode())
+            if found
+            else None
+            for found in self._run("retry", list(ids))
+        ]
 
     def pause(self, queue: str) -> None:
         self._run("pause", (queue, True))
@@ -234,6 +239,10 @@ class RedisStore:
 
     def key_of(self, id: str) -> str | None:
         return key_of(self._run("key_of", id).decode())
+
+    def running_of(self, unique: str) -> str | None:
+        found = self._run("running_of", unique)
+        return None if found is None else str(found.decode())
 
     def limits(self, type: str | None = None, key: str | None = None, limit: int = 100) -> Limits:
         told = (False if type is None else type, False if key is None else key, limit)
@@ -284,7 +293,7 @@ class RedisStore:
         packed = self._run("fire_tick", told, may_repeat=False)
         if packed is None or job is None:
             return None
-        answer = answer_of(_read(packed), [job], bounds)
+        answer = answer_of(_read(packed), bounds)
         return answer[0] if isinstance(answer, list) else answer
 
     # Moving to another store
@@ -297,6 +306,8 @@ class RedisStore:
         answer = self._run("adopt", told)
         if isinstance(answer, bytes):
             raise JobConflictError(answer.decode())
+        if isinstance(answer, list):
+            raise move_refusal(*(value.decode() for value in answer))
         return int(answer)
 
     def discard(self, ids: Sequence[str]) -> int:

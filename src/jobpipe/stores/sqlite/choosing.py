@@ -62,6 +62,7 @@ class Choice:
         self._let_out_of: list[Name] = []  # gates of which some may enter, if their turn comes
         self._taken_of: Counter[_Lane] = Counter()
         self._parked: list[int] = []
+        self._alone: set[int] = set()  # of those that were read, what is never claimed ahead
         by_type = {limit.type: limit for limit in limits}
         self._gates = _Gates(cursor, by_type, now)
         self._queues = queues
@@ -78,8 +79,7 @@ class Choice:
             served = {type for queue, type in lanes if queue in self._queues}
             lanes = [lane for lane in lanes if lane[1] in served]
         walks = merge(*(self._walk(lane) for lane in self._opened(lanes) if self._serves(lane)))
-        suspects = {seq for (seq,) in self._cursor.execute(sql("suspects"))}
-        for (_, _, seq, queue, type, _), place in self.selection.take(walks, self._begin, suspects):
+        for (_, _, seq, queue, type, _), place in self.selection.take(walks, self._begin, self._alone):
             if place is None:
                 self._parked.append(seq)
             else:
@@ -120,7 +120,10 @@ class Choice:
         while True:
             values = (*lane, self._most, self._taken_of[lane])
             rows = self._cursor.execute(sql("first_in_lane"), values).fetchall()
-            yield from rows
+            for row in rows:
+                if row[6]:
+                    self._alone.add(row[2])
+                yield row[:6]
             if len(rows) < self._most or self._is_over(lane):
                 return
             self._park()

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from typing import Any
 
-from ...model.admission import Bounds, Lane, admit, need_of, refusal
+from ...model.admission import Bounds, Lane, Plan, admit, need_of, refusal
 from ...model.job import JobStatus
 from ...model.newjob import Answer, NewJob, Receipt
 from ..stored import status_of
+from . import managing, uniques
 from .rows import MORE_COLUMNS, PLAIN_ROW, new_row, text_of
 from .statements import sql
 
@@ -25,6 +26,8 @@ Batch = Sequence[NewJob]
 def insert_all(cursor: sqlite3.Cursor, batches: Sequence[tuple[Batch, Bounds]], now: float) -> list[Answer]:
     """Insert batches, each with its bounds."""
     jobs = [job for batch, _ in batches for job in batch]
+    if any(job.unique is not None for job in jobs):
+        return [insert_one(cursor, batch, bounds, now) for batch, bounds in batches]
     rows = [new_row(job, now) for job in jobs]
     heeded = {bounds for _, bounds in batches if any(bounds)}
     need, taken = need_of(jobs, now) if heeded else None, _Taken(cursor)
@@ -66,15 +69,26 @@ def insert_one(cursor: sqlite3.Cursor, batch: Batch, bounds: Bounds, now: float)
         known[id] = status_of(found[1])
         return str(found[0])
 
-    new = admit(batch, fingerprint, bounds, _Taken(cursor), now)
-    if not isinstance(new, list):
-        return new
-    rows = {job.id: new_row(job, now) for job in new}
-    _write(cursor, list(rows.values()), now)
-    return [
-        Receipt(job.id, known[job.id], False) if job.id in known else Receipt(job.id, rows[job.id][3], True)
-        for job in batch
-    ]
+    plan = admit(batch, fingerprint, bounds, _Taken(cursor), now, partial(uniques.named, cursor))
+    if not isinstance(plan, Plan):
+        return plan
+    rows = [new_row(job, now) for job in plan.new]
+    _write(cursor, rows, now)
+    if any(job.unique is not None for job in batch):
+        _carry_out(cursor, plan, now)
+        found = {id: managing.status(cursor, id) for id, _ in plan.receipts}
+        known |= {id: status for id, status in found.items() if status is not None}
+    else:
+        known |= {row[0]: row[3] for row in rows}
+    return [Receipt(id, known[id], is_new) for id, is_new in plan.receipts]
+
+
+def _carry_out(cursor: sqlite3.Cursor, plan: Plan, now: float) -> None:
+    """What a plan asks for beside the new jobs, which are there already."""
+    for id, job in plan.replaced.items():
+        uniques.replace(cursor, id, job, now)
+    uniques.order_names(cursor, {job.unique for job in plan.new if job.unique is not None})
+    managing.cancel(cursor, plan.cancelled, now)
 
 
 class _Taken:

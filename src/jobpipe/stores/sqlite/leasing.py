@@ -10,6 +10,7 @@ from ...model.job import KEPT_HISTORY, JobError, JobStatus, Progress
 from ...model.lease import Lease, LeaseState, Rescued, Settlement
 from .rows import settled_row, text_of
 from .statements import sql
+from .uniques import let_in
 
 _LOST = text_of(JobError(type="WorkerLost", message="worker lost"))
 _LEASE_STATE = (LeaseState.HELD, LeaseState.CANCELLING)
@@ -53,6 +54,7 @@ def settle(cursor: sqlite3.Cursor, settlements: Sequence[Settlement], now: float
     recorded = cursor.execute(sql("settle"), values).rowcount
     cursor.execute(sql("leave_gates"))
     cursor.execute(sql("clear_suspects"), (told,))
+    let_in(cursor, [each.lease.id for each in settlements])
     reach("settle-inside")
     if recorded == len(settlements):
         return [True] * recorded
@@ -78,6 +80,7 @@ def release(
     for lease, key in zip(leases, keys or [None] * len(leases), strict=True):
         values = {"id": lease.id, "token": lease.token, "now": now, "key": key}
         released.append(cursor.execute(sql("release"), values).rowcount == 1)
+    let_in(cursor, [lease.id for lease in leases])
     return released
 
 
@@ -93,5 +96,6 @@ def rescue(cursor: sqlite3.Cursor, limit: int, now: float) -> list[Rescued]:
         values = {"seq": seq, "now": now, "error": _LOST, "kept": KEPT_HISTORY}
         ((status,),) = cursor.execute(sql("rescue"), values).fetchall()
         rescued.append(Rescued(id, worker, JobStatus(status)))
+    let_in(cursor, [each.id for each in rescued])
     reach("rescue-inside")
     return rescued

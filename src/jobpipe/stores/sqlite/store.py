@@ -15,19 +15,19 @@ from urllib.parse import unquote
 
 import msgspec
 
-from ...errors import BadInputError, SettingsError, StoreAwayError, StoreRefusedError
+from ...errors import BadInputError, DuplicateError, SettingsError, StoreAwayError, StoreRefusedError
 from ...failpoints import reach
 from ...model.admission import Bounds
 from ...model.counts import Counts, Filter, JobEvent, Page, WorkerInfo
 from ...model.gate import Limit, Limits
-from ...model.job import TRANSITIONS, Job, JobStatus, Move, Progress
+from ...model.job import Job, JobStatus, Progress
 from ...model.lease import ClaimResult, Lease, LeaseState, QueueChoice, Rescued, Settlement
 from ...model.newjob import Answer, ExportedJob, NewJob, Receipt, Refusal
 from ...model.schedule import ScheduleEntry, Schedules
 from ...model.text import masked
 from ..base import Capabilities, News, Watch
-from ..stored import counts_of, status_of
-from . import inspecting, leasing, ticking
+from ..stored import counts_of
+from . import inspecting, leasing, managing, ticking, uniques
 from .choosing import Choice, has_lane
 from .claiming import claim_chosen
 from .connection import Connections, begins_by_itself, check_own, mapped_errors, plain_cursor
@@ -246,29 +246,14 @@ class SqliteStore:
     # Manage
 
     def cancel(self, ids: Sequence[str]) -> list[JobStatus | None]:
-        statement = {
-            JobStatus.SCHEDULED: sql("cancel_waiting"),
-            JobStatus.QUEUED: sql("cancel_waiting"),
-            JobStatus.RUNNING: sql("cancel_running"),
-        }
-        return self._move_each(ids, statement)
-
-    def retry(self, ids: Sequence[str]) -> list[JobStatus | None]:
-        return self._move_each(
-            ids, {status: sql("revive") for status in TRANSITIONS if Move.REVIVE in TRANSITIONS[status]}
-        )
-
-    def _move_each(self, ids: Sequence[str], statement: dict[JobStatus, str]) -> list[JobStatus | None]:
-        """Do to each job what its status asks for; the status in which it was found."""
         with self._writing() as (cursor, now):
-            found: list[JobStatus | None] = []
-            for id in ids:
-                row = cursor.execute(sql("status"), (id,)).fetchone()
-                found.append(None if row is None else status_of(row[0]))
-                if row is not None and row[0] in statement:
-                    cursor.execute(statement[row[0]], {"id": id, "now": now})
             self._changes += len(ids)
-            return found
+            return managing.cancel(cursor, ids, now)
+
+    def retry(self, ids: Sequence[str]) -> list[JobStatus | DuplicateError | None]:
+        with self._writing() as (cursor, now):
+            self._changes += len(ids)
+            return [managing.retry(cursor, id, now) for id in ids]
 
     def pause(self, queue: str) -> None:
         with self._writing() as (cursor, _):
@@ -304,6 +289,10 @@ class SqliteStore:
         with self._reading() as cursor:
             row = cursor.execute(sql("key_of"), (id,)).fetchone()
             return None if row is None else row[0]
+
+    def running_of(self, unique: str) -> str | None:
+        with self._reading() as cursor:
+            return uniques.named(cursor, unique).running
 
     def limits(self, type: str | None = None, key: str | None = None, limit: int = 100) -> Limits:
         with self._reading() as cursor:
@@ -381,7 +370,10 @@ class SqliteStore:
 
     def discard(self, ids: Sequence[str]) -> int:
         with self._writing() as (cursor, _):
-            return cursor.execute(sql("discard"), (text_of(list(ids)),)).rowcount
+            names = uniques.names_of(cursor, ids)
+            discarded = cursor.execute(sql("discard"), (text_of(list(ids)),)).rowcount
+            uniques.order_names(cursor, names)
+            return discarded
 
     # Maintain
 

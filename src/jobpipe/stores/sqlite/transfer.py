@@ -4,32 +4,47 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from ...errors import JobConflictError
 from ...model.job import OnDuplicate
 from ...model.newjob import ExportedJob, NewJob
+from ...model.unique import refuse_second
+from . import uniques
 from .rows import PLAIN_ROW, ended_of, history_of, more_values, new_row, read_error, read_progress, text_of
 from .statements import sql
 
 
 def adopt(cursor: sqlite3.Cursor, exported: Sequence[ExportedJob], now: float) -> int:
     """As `TransferStore.adopt` says, within a transaction that is undone if it raises."""
+    names = {job.job.unique for job in exported if job.job.unique is not None}
+    if names:
+        _refuse_second(cursor, exported)
     rows = [_adopted_row(job, now) for job in exported]
     inserted = cursor.execute(sql("adopt"), {"jobs": text_of(rows)}).rowcount
     for job in exported if inserted < len(exported) else ():
         (fingerprint, _) = cursor.execute(sql("known"), (job.job.id,)).fetchone()
         if not job.job.is_same(fingerprint):
             raise JobConflictError(job.job.id)
+    if names:
+        uniques.order_names(cursor, names)
     return inserted
+
+
+def _refuse_second(cursor: sqlite3.Cursor, exported: Sequence[ExportedJob]) -> None:
+    new = [job for job in exported if cursor.execute(sql("status"), (job.job.id,)).fetchone() is None]
+    refuse_second(new, partial(uniques.named, cursor))
 
 
 def _adopted_row(job: ExportedJob, now: float) -> tuple[Any, ...]:
     """An element of adopt.sql's `:jobs`."""
+    # Why without max_wait: it bounds the first run alone, and this may be another.
     id, type, queue, status, max_retries, priority, run_at, deadline, fingerprint, payload, key = new_row(
-        job.job, now
+        replace(job.job, max_wait=None), now
     )[:PLAIN_ROW]
     return (
         *(id, type, queue, status, max_retries, priority, run_at, deadline, fingerprint, key),

@@ -20,14 +20,22 @@ WITH RECURSIVE lanes AS (
     WHERE lanes.queue IS NOT NULL AND lanes.queue NOT IN (SELECT queue FROM jobpipe.paused) only_served
 ), heads AS MATERIALIZED (
     SELECT head.* FROM open_lanes CROSS JOIN LATERAL (
-        SELECT ctid AS place, seq, priority, run_at FROM jobpipe.jobs
+        SELECT ctid AS place, seq, priority, run_at, unique_name, started_at AS begun_at FROM jobpipe.jobs
         WHERE status = 'queued' AND NOT is_parked AND jobs.type = open_lanes.type AND jobs.queue = open_lanes.queue
         ORDER BY priority DESC, run_at, seq LIMIT %(look)s
     ) AS head
     WHERE until IS NULL
     ORDER BY priority DESC, run_at, seq LIMIT %(look)s
+), behind AS MATERIALIZED (
+    -- Those of which another of the same unique name has begun; most have none, and the rest is not looked at.
+    SELECT seq, unique_name FROM heads
+    WHERE unique_name IS NOT NULL AND begun_at IS NULL AND EXISTS (
+        SELECT 1 FROM jobpipe.jobs AS begun
+        WHERE begun.unique_name = heads.unique_name AND begun.finished_at IS NULL AND begun.started_at IS NOT NULL
+    )
 ), chosen AS MATERIALIZED (
-    SELECT jobs.ctid AS place, heads.priority, heads.run_at, heads.seq, is_suspect, CASE
+    SELECT jobs.ctid AS place, heads.priority, heads.run_at, heads.seq,
+        is_suspect OR jobs.unique_name IS NOT NULL AS is_alone, CASE
         WHEN error IS NULL AND progress IS NULL AND result IS NULL AND started_at IS NULL AND finished_at IS NULL
             AND history = '{}' THEN NULL
         ELSE ARRAY[error::text, progress::text, result::text, started_at::text, finished_at::text] || history
@@ -35,15 +43,16 @@ WITH RECURSIVE lanes AS (
     FROM heads JOIN jobpipe.jobs ON jobs.ctid = heads.place
     WHERE jobs.status = 'queued' AND jobs.lease_until IS NULL
         AND (expires_at IS NULL OR expires_at > jobpipe.now(%(now)s) OR started_at IS NOT NULL OR runs > 0)
+        AND (heads.unique_name IS NULL OR heads.seq NOT IN (SELECT seq FROM behind))
     ORDER BY heads.priority DESC, heads.run_at, heads.seq LIMIT %(limit)s
     FOR UPDATE OF jobs SKIP LOCKED
 ), ranked AS (
-    SELECT place, is_suspect, past, row_number() OVER (ORDER BY priority DESC, run_at, seq) AS rank FROM chosen
+    SELECT place, is_alone, past, row_number() OVER (ORDER BY priority DESC, run_at, seq) AS rank FROM chosen
 ), taken AS (
-    -- After the first that begin it ends before a suspect: none is claimed ahead.
+    -- After the first that begin it ends before a suspect, or one with a unique name: none is claimed ahead.
     SELECT
         place, past, %(begin)s::integer IS NULL OR rank <= %(begin)s::integer AS begins,
-        count(*) FILTER (WHERE is_suspect AND rank > %(begin)s::integer) OVER (ORDER BY rank) AS suspects
+        count(*) FILTER (WHERE is_alone AND rank > %(begin)s::integer) OVER (ORDER BY rank) AS alone
     FROM ranked
 ), claimed AS (
     UPDATE jobpipe.jobs SET
@@ -52,7 +61,7 @@ WITH RECURSIVE lanes AS (
         started_at = CASE WHEN begins THEN jobpipe.now(%(now)s) ELSE started_at END,
         progress = CASE WHEN NOT begins THEN progress END, worker = %(worker)s, token = %(token)s,
         lease_until = jobpipe.now(%(now)s) + %(lease)s::float8, is_cancelling = false, is_parked = NOT begins
-    FROM taken WHERE jobs.ctid = taken.place AND suspects = 0
+    FROM taken WHERE jobs.ctid = taken.place AND alone = 0
     RETURNING
         -priority AS rank, run_at, jobs.seq, id, type, queue, attempts + (NOT begins)::integer AS attempts,
         max_retries, deadline, created_at, jobpipe.now(%(now)s) AS started_at, payload::text AS payload, key,
@@ -62,6 +71,7 @@ WITH RECURSIVE lanes AS (
     SELECT
         (SELECT count(*) FROM heads) AS looked,
         (SELECT count(*) FROM chosen) AS locked,
+        ARRAY(SELECT unique_name FROM behind) AS behind,
         least(
             (SELECT min(run_at) FROM jobpipe.jobs WHERE status = 'scheduled' AND run_at < 'infinity'), (SELECT min(until) FROM open_lanes)
         ) - jobpipe.now(%(now)s) AS due_in,
@@ -79,4 +89,4 @@ WITH RECURSIVE lanes AS (
         -- Who begins to listen between this look and the commit learns of it a second later, by himself.
         CASE WHEN EXISTS (SELECT 1 FROM claimed) THEN jobpipe.tell_changes() END
 )
-SELECT claimed.*, looked, locked, due_in, opens_in FROM facts LEFT JOIN claimed ON true
+SELECT claimed.*, looked, locked, behind, due_in, opens_in FROM facts LEFT JOIN claimed ON true

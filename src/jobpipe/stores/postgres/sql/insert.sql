@@ -1,4 +1,4 @@
--- Rows are numbered in the order in which they were told, and written by id: so two that insert the same jobs in
+-- Rows are numbered in the order in which they were told, and written by unique name and id: so two that insert the same jobs in
 -- another order wait for each other at the first, and never in a circle. Nothing is written if a bound (none where
 -- it is 0) has no room for all: %(capacity)s on the queued jobs of a queue, %(scheduled)s on the scheduled ones of the
 -- store, %(names)s on the lanes that have jobs. What few jobs have is told as one JSON array each, or NULL.
@@ -12,7 +12,7 @@ WITH told AS MATERIALIZED (
         id, type, queue, payload, max_retries, priority, delay, run_at, deadline, fingerprint, key, more
     )
 ), timed AS MATERIALIZED (
-    SELECT told.*, now, coalesce(told.run_at, now + delay) AS due_at
+    SELECT told.*, now, least(coalesce(told.run_at, now + delay), now + (more ->> 4)::float8) AS due_at
     FROM told, jobpipe.now(%(now)s) AS now
 )
 INSERT INTO jobpipe.jobs (
@@ -49,6 +49,6 @@ WHERE (%(capacity)s::bigint = 0 OR NOT EXISTS (
         UNION SELECT queue, type FROM jobpipe.journal
     ) AS lanes) <= %(names)s::bigint
 END
-ORDER BY id
+ORDER BY more ->> 2 NULLS FIRST, id
 on_conflict
 RETURNING id, status

@@ -4,25 +4,25 @@
 UPDATE jobpipe.jobs SET is_parked = false
 WHERE seq = ANY(ARRAY(
     SELECT seq FROM jobpipe.jobs
-    WHERE CASE WHEN status = 'queued' AND lease_until IS NULL THEN is_parked END AND seq = ANY(ARRAY(
+    WHERE CASE WHEN status = 'queued' AND lease_until IS NULL AND NOT is_behind THEN is_parked END AND seq = ANY(ARRAY(
         SELECT free.seq
         FROM unnest(%(types)s::text[], %(keys)s::text[], %(rooms)s::integer[]) AS told (type, key, room)
         CROSS JOIN LATERAL (
             WITH RECURSIVE queues AS (
                 SELECT min(queue) AS queue FROM jobpipe.jobs
-                WHERE status = 'queued' AND is_parked AND lease_until IS NULL
+                WHERE status = 'queued' AND is_parked AND lease_until IS NULL AND NOT is_behind
                     AND jobs.type = told.type AND jobs.key = told.key
                 UNION ALL
                 SELECT (
                     SELECT min(queue) FROM jobpipe.jobs
-                    WHERE status = 'queued' AND is_parked AND lease_until IS NULL
+                    WHERE status = 'queued' AND is_parked AND lease_until IS NULL AND NOT is_behind
                         AND jobs.type = told.type AND jobs.key = told.key AND jobs.queue > queues.queue
                 )
                 FROM queues WHERE queue IS NOT NULL
             )
             SELECT best.seq FROM queues CROSS JOIN LATERAL (
                 SELECT seq FROM jobpipe.jobs
-                WHERE status = 'queued' AND is_parked AND lease_until IS NULL
+                WHERE status = 'queued' AND is_parked AND lease_until IS NULL AND NOT is_behind
                     AND jobs.type = told.type AND jobs.key = told.key AND jobs.queue = queues.queue
                 ORDER BY priority DESC, run_at, seq LIMIT told.room
             ) AS best

@@ -1,9 +1,21 @@
+-- Of those with a unique name only the first, and only if no other of the name waits: the last column says which does.
 WITH found AS MATERIALIZED (
-    SELECT seq, id, status FROM jobpipe.jobs WHERE id = ANY(%(ids)s::text[]) ORDER BY id FOR UPDATE
+    SELECT seq, id, status, unique_name FROM jobpipe.jobs WHERE id = ANY(%(ids)s::text[]) ORDER BY id FOR UPDATE
+), able AS MATERIALIZED (
+    SELECT seq, CASE WHEN unique_name IS NOT NULL THEN coalesce(
+        (
+            SELECT id FROM jobpipe.jobs AS other
+            WHERE other.unique_name = found.unique_name AND finished_at IS NULL AND started_at IS NULL
+        ),
+        nullif(first_value(id) OVER (
+            PARTITION BY unique_name ORDER BY array_position(%(ids)s::text[], id::text)
+        ), id)
+    ) END AS other
+    FROM found WHERE status IN ('failed', 'cancelled')
 ), revived AS (
     UPDATE jobpipe.jobs SET
         status = 'queued', attempts = 0, run_at = jobpipe.now(%(now)s), started_at = NULL, finished_at = NULL,
-        result = NULL, error = NULL, progress = NULL
-    FROM found WHERE jobs.seq = found.seq AND found.status IN ('failed', 'cancelled')
+        result = NULL, error = NULL, progress = NULL, is_behind = false
+    FROM able WHERE jobs.seq = able.seq AND able.other IS NULL
 )
-SELECT id, status FROM found
+SELECT id, status, unique_name, other FROM found LEFT JOIN able USING (seq)

@@ -1,6 +1,7 @@
 -- with inserting.lua
 -- told: jobs as NewJob has them, and for each: attempts, runs, created_at, started_at, error, progress, history.
--- Answers how many were new, or the id of one that stands in the way of all.
+-- Answers how many were new, or what stands in the way of all: an id, or the id of a job, the id of another that has the
+-- same unique name, and that name.
 local refused = ask_for_room()
 if refused then return refused end
 come_due()
@@ -9,9 +10,23 @@ know({ news })
 for _, new in ipairs(news) do
   if known[new[1]] and not is_same(known[new[1]], new) then return new[1] end
 end
+
+-- Of each unique name, those that wait, or have begun, are to be one.
+local names = {}
+for n, new in ipairs(news) do
+  local name = not known[new[1]] and new[13] and new[13][2] ~= '' and new[13][2]
+  if name then
+    local found = holders_of(name)
+    local own = names[name] or { waiting = found.waiting and jobs[found.waiting][ID], running = found.running and jobs[found.running][ID] }
+    local kind = kept[n][4] ~= 0 and 'running' or 'waiting'
+    if own[kind] then return { new[1], own[kind], name } end
+    own[kind] = new[1]
+    names[name] = own
+  end
+end
 for n, new in ipairs(news) do
   if not known[new[1]] then
-    local job = make(new)
+    local job = make(new, true)
     local attempts, runs, created_at, started_at, error, progress, history = unpack(kept[n])
     job[ATTEMPTS], job[RUNS], job[CREATED_AT], job[STARTED_AT] = attempts, runs, created_at, started_at
     job[PROGRESS] = progress
@@ -23,4 +38,10 @@ for n, new in ipairs(news) do
 end
 local count = #fresh / 2
 flush()
+for name in pairs(names) do
+  local found = holders_of(name)
+  local job = found.waiting and found.running and jobs[found.waiting]
+  if job and job[STATUS] == 'queued' and job[GATE] == '' then drop(change(lane_of(job), 'ready'), job[SEQ]) end
+end
+if next(names) then flush() end
 return count

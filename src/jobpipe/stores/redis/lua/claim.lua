@@ -18,7 +18,7 @@ local cooling = {} -- types
 local passed_over, size = 0, 0 -- jobs, and the bytes of long payloads that were claimed
 local due_in
 local has_more = limit < 1
-local is_cut = false -- before a suspect, of which none is claimed ahead
+local is_cut = false -- before a suspect, or one with a unique name, of which none is claimed ahead
 local full = {} -- queues with slots of their own of which no more is claimed, though there is more
 
 local function wait(seconds)
@@ -56,10 +56,15 @@ local function is_plain(job)
     and math.min(job[RUN_AT], job[CREATED_AT]) > -6e10 and math.max(job[RUN_AT], job[CREATED_AT]) < 2e11 and job[DEADLINE] >= 0
 end
 
+-- Is it one that is never claimed ahead?
+local function is_alone(job)
+  return job[IS_SUSPECT] == 1 or name_of(job)
+end
+
 -- May the next job of a queue with slots of its own be claimed? If not, none after it, either.
 local function has_room(job)
   local room = rooms[job[QUEUE]]
-  if room[1] < 1 or (job[IS_SUSPECT] == 1 and room[2] < 1) then full[job[QUEUE]] = true end
+  if room[1] < 1 or (room[2] < 1 and is_alone(job)) then full[job[QUEUE]] = true end
   return not full[job[QUEUE]]
 end
 
@@ -108,7 +113,7 @@ local function claim_from(cursors)
       shift(job, 'expire') -- there were more than one call ends
     elseif rooms and not has_room(job) then
       has_more, is_out = true, true
-    elseif not rooms and job[IS_SUSPECT] == 1 and most_begun and #claimed >= most_begun then
+    elseif not rooms and most_begun and #claimed >= most_begun and is_alone(job) then
       is_cut = true
       break
     elseif not closed[cursor.type] then

@@ -40,6 +40,19 @@ local function flush_lanes()
   for lane in pairs(named) do redis.call('SADD', P .. 'names', lane) end
 end
 
+local function flush_names()
+  for name, found in pairs(holders) do
+    for _, kind in ipairs(found.is_changed and { 'waiting', 'running' } or {}) do
+      if found[kind] then
+        redis.call('HSET', P .. 'unique', kind .. '/' .. name, found[kind])
+      else
+        redis.call('HDEL', P .. 'unique', kind .. '/' .. name)
+      end
+    end
+    found.is_changed = false
+  end
+end
+
 local function flush_gates()
   for parked, place in pairs(parkings) do
     local type, gate, queue = unpack(place)
@@ -95,6 +108,7 @@ local function flush()
   end
   flush_texts()
   flush_lanes()
+  flush_names()
   flush_gates()
   flush_events()
   tell()
@@ -118,6 +132,9 @@ local function forget_all(seqs, named_in)
     else
       drop(named_in, seq)
     end
+  end
+  for _, seq in ipairs(seqs) do
+    if jobs[seq] and name_of(jobs[seq]) then let_in(jobs[seq][UNIQUE]) end
   end
   flush()
   many('HDEL', P .. 'jobs', seqs)

@@ -41,8 +41,14 @@ local function parking_of(job)
   return key, struct.pack('>I2d', 1000 - job[PRIORITY], math.max(job[RUN_AT], 0)) .. job[SEQ]
 end
 
+-- Has the job a unique name? Then the name.
+local function name_of(job)
+  return job[UNIQUE] and job[UNIQUE] ~= '' and job[UNIQUE]
+end
+
 local function leave_queue(job, lane)
   if job[GATE] == '' then
+    if name_of(job) then take_back(lane.ready, job[SEQ]) end
     drop(change(lane, 'ready'), job[SEQ])
   else
     drop(change(lane, 'held'), job[SEQ])
@@ -71,9 +77,53 @@ local function void_lease(job)
   job[IS_AHEAD], job[TOKEN] = 0, ''
 end
 
+-- The seqs of the jobs of a unique name that are not finished: {waiting, running}, false where there is none.
+local function holders_of(name)
+  local found = holders[name]
+  if not found then
+    local seqs = redis.call('HMGET', P .. 'unique', 'waiting/' .. name, 'running/' .. name)
+    load(seqs)
+    found = { waiting = jobs[seqs[1]] and seqs[1] or false, running = jobs[seqs[2]] and seqs[2] or false }
+    holders[name] = found
+  end
+  return found
+end
+
+-- Does the job wait for another of its name, which has begun? Then it is queued, but not among those that are ready.
+local function is_behind(job)
+  local name = job[STARTED_AT] == 0 and name_of(job)
+  return name and holders_of(name).running
+end
+
+-- The job of a name that ran has ended: the one that waits for it, if there is one, is ready.
+local function let_in(name)
+  local found = holders_of(name)
+  local job = found.waiting and not found.running and jobs[found.waiting]
+  if job and job[STATUS] == 'queued' and job[GATE] == '' and not is_ahead(job) then
+    add(change(lane_of(job), 'ready'), job[RUN_AT], job[SEQ])
+    has_work = true
+  end
+end
+
+local function leave_name(job)
+  local found = holders_of(job[UNIQUE])
+  take_back(OF_STATUS[job[STATUS]], job[SEQ])
+  take_back(DUE, job[SEQ])
+  if found.waiting == job[SEQ] then found.waiting = false end
+  if found.running == job[SEQ] then found.running = false end
+  found.is_changed = true
+end
+
+local function enter_name(job)
+  local found = holders_of(job[UNIQUE])
+  if job[STARTED_AT] == 0 then found.waiting = job[SEQ] else found.running = job[SEQ] end
+  found.is_changed = true
+end
+
 local function leave(job, lane, move)
   local status, seq = job[STATUS], job[SEQ]
   tally(lane, status, -1)
+  if name_of(job) then leave_name(job) end
   if status == 'running' then -- the leases name them all
     drop(LEASES, seq)
     leave_gate(job)
@@ -99,8 +149,9 @@ local function enter(job, lane)
   tally(lane, status, 1)
   if status ~= 'running' then add(OF_STATUS[status], seq, seq) end
   if WAITING[status] and may_expire(job) then add(EXPIRING, job[EXPIRES_AT], seq) end
+  if name_of(job) and not FINISHED[status] then enter_name(job) end
   if status == 'queued' then
-    add(change(lane, 'ready'), job[RUN_AT], seq)
+    if not is_behind(job) then add(change(lane, 'ready'), job[RUN_AT], seq) end
   elseif status == 'scheduled' then
     add(DUE, job[RUN_AT], seq)
   elseif FINISHED[status] then
@@ -130,6 +181,18 @@ local function shift(job, move)
   -- Why not what comes due: who claims knows when it does, and asks then.
   if WAITING[status] and move ~= 'come due' then has_work = true end
   enter(job, lane)
+  if FINISHED[status] and name_of(job) then let_in(job[UNIQUE]) end
+end
+
+-- Cancel a job: at once if it waits; one that runs is told.
+local function cancel(job)
+  if job[STATUS] == 'running' then
+    job[IS_CANCELLING] = 1
+    touch(job)
+    has_changes = true
+  elseif NEXT[job[STATUS]].cancel then
+    shift(job, 'cancel')
+  end
 end
 
 -- Let a run of a job begin.

@@ -29,6 +29,7 @@ local stored = {} -- seq -> the record as flush() has written it
 local lanes, lane_index = {}, {} -- all that a job was in; and by queue, type and priority
 local queued = {} -- queue -> by how much the queued jobs there change
 local named = {} -- queue/type -> true: of the jobs that were made
+local holders = {} -- unique name -> which jobs have it, see holders_of()
 local parkings = {} -- key of a sorted set of parked jobs that changed -> {type, key of the gate, queue}
 local left = {} -- name of a gate that a job has left -> {type, key}
 local texts = {} -- name -> long text to be written, or false to be deleted
@@ -162,6 +163,17 @@ local function add(key, score, member)
   local size = #args
   args[size + 1] = type(score) == 'number' and as_text(score) or score
   args[size + 2] = member
+end
+
+-- Forget what add() has noted of a member; for who may leave a set in the same script in which he entered it.
+local function take_back(key, member)
+  local args = adds[key] or {}
+  for n = #args, 2, -2 do
+    if args[n] == member then
+      table.remove(args, n)
+      table.remove(args, n - 1)
+    end
+  end
 end
 
 local function drop(key, member)

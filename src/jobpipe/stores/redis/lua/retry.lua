@@ -1,9 +1,14 @@
 -- told: ids.
+-- Answers the status in which each was found; the id and the unique name of the job that is in its way, if one is.
 come_due()
 local found = {}
 for n, job in ipairs(load_ids(told)) do
   found[n] = job and job[STATUS] or ''
-  if job and NEXT[job[STATUS]].revive then
+  local name = job and NEXT[job[STATUS]].revive and name_of(job)
+  local waiting = name and holders_of(name).waiting
+  if waiting then
+    found[n] = { jobs[waiting][ID], name }
+  elseif job and NEXT[job[STATUS]].revive then
     job[ATTEMPTS], job[RUN_AT], job[STARTED_AT], job[PROGRESS] = 0, now, 0, ''
     stow(job, RESULT, '')
     stow(job, ERROR, '')

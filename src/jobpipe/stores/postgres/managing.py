@@ -1,0 +1,59 @@
+"""Cancel and retry: what is done to each job as its status asks for, and the status in which it was found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from psycopg import errors as pg
+
+from ...errors import DuplicateError, StoreAwayError, StoreError
+from ...model.job import WAITING, JobStatus, Move, sources
+from ...model.unique import retry_refusal
+from ..stored import status_of
+from .connection import Result
+from .session import Session
+
+_TRIES = 30
+_Found = TypeVar("_Found", JobStatus, JobStatus | DuplicateError)
+
+
+def cancel(session: Session, ids: Sequence[str]) -> list[JobStatus | None]:
+    """As `JobStore.cancel` says."""
+    (found,) = session.write(session.step("cancel", ids=list(ids)))
+    statuses = {id: status_of(status) for id, status in found.rows}
+    return _in_order(ids, statuses, dict.fromkeys(WAITING, JobStatus.CANCELLED))
+
+
+def retry(session: Session, ids: Sequence[str]) -> list[JobStatus | DuplicateError | None]:
+    """As `JobStore.retry` says."""
+    found = _revive(session, ids)
+    answers = {
+        id: status_of(status) if other is None else retry_refusal(other, name)
+        for id, status, name, other in found.rows
+    }
+    return _in_order(ids, answers, dict.fromkeys(sources(Move.REVIVE), JobStatus.QUEUED))
+
+
+def _revive(session: Session, ids: Sequence[str]) -> Result:
+    """Again, if another of the same unique name was inserted meanwhile: the next look sees it."""
+    for _ in range(_TRIES):
+        try:
+            return session.write(session.step("revive", ids=list(ids)), is_work=True)[0]
+        except StoreError as error:
+            if not isinstance(error.__cause__, pg.UniqueViolation):
+                raise
+    raise StoreAwayError(f"others inserted jobs of the same unique names {_TRIES} times meanwhile")
+
+
+def _in_order(
+    ids: Sequence[str], found: dict[str, _Found], becomes: Mapping[JobStatus, JobStatus]
+) -> list[_Found | None]:
+    """How each was found: a second time, as the first has left it."""
+    answers: list[_Found | None] = []
+    for id in ids:
+        answer = found.get(id)
+        answers.append(answer)
+        if isinstance(answer, JobStatus) and answer in becomes:
+            found[id] = becomes[answer]
+    return answers

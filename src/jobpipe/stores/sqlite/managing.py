@@ -1,0 +1,53 @@
+"""Cancel and retry within a transaction: each job as its status asks for, and the status in which it was found."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from ...errors import DuplicateError
+from ...model.job import TRANSITIONS, JobStatus, Move
+from ...model.unique import retry_refusal
+from ..stored import status_of
+from . import uniques
+from .statements import sql
+
+_CANCEL = {
+    JobStatus.SCHEDULED: "cancel_waiting",
+    JobStatus.QUEUED: "cancel_waiting",
+    JobStatus.RUNNING: "cancel_running",
+}
+
+
+def status(cursor: sqlite3.Cursor, id: str) -> JobStatus | None:
+    """None for an unknown job."""
+    row = cursor.execute(sql("status"), (id,)).fetchone()
+    return None if row is None else status_of(row[0])
+
+
+def cancel(cursor: sqlite3.Cursor, ids: Sequence[str], now: float) -> list[JobStatus | None]:
+    """As `JobStore.cancel` says."""
+    statuses: list[JobStatus | None] = []
+    for id in ids:
+        found = status(cursor, id)
+        statuses.append(found)
+        if found in _CANCEL:
+            cursor.execute(sql(_CANCEL[found]), {"id": id, "now": now})
+    uniques.let_in(cursor, ids)
+    return statuses
+
+
+def retry(cursor: sqlite3.Cursor, id: str, now: float) -> JobStatus | DuplicateError | None:
+    """As `JobStore.retry` says."""
+    found = status(cursor, id)
+    if found is None or Move.REVIVE not in TRANSITIONS[found]:
+        return found
+    names = uniques.names_of(cursor, [id])
+    for name in names:
+        waiting = uniques.named(cursor, name).waiting
+        if waiting is not None:
+            return retry_refusal(waiting.id, name)
+    cursor.execute(sql("revive"), {"id": id, "now": now})
+    if names:
+        uniques.order_names(cursor, names)
+    return found

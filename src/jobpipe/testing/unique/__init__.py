@@ -1,0 +1,12 @@
+"""Unique names: of the jobs of one name at most one waits and at most one runs, whatever happens to them."""
+
+from __future__ import annotations
+
+from .crowd import Crowd
+from .moving import WaitingAgain
+from .running import WhileOneRuns
+from .waiting import WhileOneWaits
+
+
+class Unique(WhileOneWaits, WhileOneRuns, WaitingAgain, Crowd):
+    """What is asked of a store."""

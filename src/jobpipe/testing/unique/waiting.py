@@ -1,0 +1,178 @@
+"""While one of a unique name waits: what another does by its `on_duplicate`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from msgspec.structs import replace
+
+from ...errors import DuplicateError, JobConflictError, QueueFullError
+from ...model.job import JobStatus, OnDuplicate
+from ...model.lease import LeaseState
+from ...model.newjob import Receipt
+from ..tools import (
+    look,
+    new_job,
+    page_ids,
+    put,
+    seconds_between,
+    take,
+    take_one,
+    totals,
+)
+from .jobs import NAME, REPLACE, RESTART, is_claimed, refused, unique_job
+
+if TYPE_CHECKING:
+    from ...stores.base import Store
+    from ..harness import StoreHarness
+
+
+class WhileOneWaits:
+    def test_keep_answers_the_one_that_waits(self, store: Store) -> None:
+        assert put(store, unique_job("a", 1)) == [Receipt("a", JobStatus.QUEUED, True)]
+        before = look(store, "a")
+        assert put(store, unique_job("b", 2)) == [Receipt("a", JobStatus.QUEUED, False)]
+        assert store.get("b") is None
+        assert look(store, "a") == before
+        assert put(store, new_job("b", 2)) == [Receipt("b", JobStatus.QUEUED, True)]
+
+    def test_keep_does_not_ask_for_the_type_or_the_queue(self, store: Store) -> None:
+        put(store, unique_job("a", delay=60))
+        assert put(store, unique_job("b", type="other", queue="other")) == [
+            Receipt("a", JobStatus.SCHEDULED, False)
+        ]
+
+    def test_other_names_are_other_work(self, store: Store) -> None:
+        put(store, unique_job("a"), unique_job("b", name="report:18"), new_job("c"))
+        assert len(take(store, 9)) == 3
+
+    def test_replace_takes_the_new_content_and_keeps_the_id(
+        self, store: Store, harness: StoreHarness
+    ) -> None:
+        first = unique_job("a", 1, REPLACE, delay=60)
+        put(store, first)
+        created_at = look(store, "a").created_at
+        harness.elapse(10)
+        new = unique_job("b", 2, REPLACE, delay=60, priority=5, max_retries=1, deadline=2.5)
+        assert put(store, new) == [Receipt("a", JobStatus.SCHEDULED, False)]
+        job = look(store, "a")
+        assert (job.payload, job.priority, job.max_retries, job.deadline) == (2, 5, 1, 2.5)
+        assert job.created_at == created_at
+        assert seconds_between(created_at, job.run_at) == pytest.approx(70, abs=0.5)
+        assert page_ids(store) == ["a"]
+        assert put(store, first) == [Receipt("a", JobStatus.SCHEDULED, False)], (
+            "the id stands for what it was"
+        )
+        assert look(store, "a").payload == 2
+        assert type(refused(store, replace(first, fingerprint="other"))) is JobConflictError
+        harness.elapse(61)
+        claim = take_one(store)
+        assert (claim.id, claim.payload, claim.max_retries) == ("a", b"2", 1)
+
+    def test_replace_puts_off_and_brings_forward(self, store: Store) -> None:
+        put(store, unique_job("a", 1, REPLACE))
+        assert put(store, unique_job("b", 2, REPLACE, delay=60)) == [Receipt("a", JobStatus.SCHEDULED, False)]
+        assert take(store) == []
+        assert put(store, unique_job("c", 3, REPLACE)) == [Receipt("a", JobStatus.QUEUED, False)]
+        assert put(store, unique_job("d", 4, REPLACE)) == [Receipt("a", JobStatus.QUEUED, False)]
+        assert totals(store) == {JobStatus.QUEUED: 2, JobStatus.SCHEDULED: 1}
+        assert [event.status for event in store.events(0, 10)] == ["queued", "scheduled", "queued"]
+        assert take_one(store).payload == b"4"
+
+    def test_replaced_job_has_the_place_of_its_new_priority(self, store: Store) -> None:
+        put(store, unique_job("a", 1, REPLACE), new_job("b"))
+        put(store, unique_job("c", 2, REPLACE, priority=-1))
+        assert [claim.id for claim in take(store, 2)] == ["b", "a"]
+
+    def test_max_wait_bounds_how_long_it_is_put_off(self, store: Store, harness: StoreHarness) -> None:
+        for n in range(4):
+            put(store, unique_job(f"j{n}", n, REPLACE, delay=60, max_wait=100))
+            harness.elapse(30)
+        job = look(store, "j0")
+        assert seconds_between(job.created_at, job.run_at) == pytest.approx(100, abs=0.5)
+        assert job.status is JobStatus.QUEUED
+        put(store, unique_job("late", "late", REPLACE, delay=60, max_wait=100))
+        assert take_one(store).payload == b'"late"'
+
+    def test_max_wait_holds_from_the_first_on(self, store: Store) -> None:
+        put(store, unique_job("a", delay=60, max_wait=20))
+        job = look(store, "a")
+        assert seconds_between(job.created_at, job.run_at) == pytest.approx(20, abs=0.01)
+        put(store, unique_job("b", name="b", run_at=4e9, max_wait=20))
+        job = look(store, "b")
+        assert seconds_between(job.created_at, job.run_at) == pytest.approx(20, abs=0.01)
+
+    @pytest.mark.parametrize("on_duplicate", [REPLACE, RESTART])
+    @pytest.mark.parametrize("other", [{"type": "other"}, {"queue": "other"}])
+    def test_job_of_another_kind_replaces_nothing(
+        self, store: Store, on_duplicate: OnDuplicate, other: dict[str, Any]
+    ) -> None:
+        put(store, unique_job("r"))
+        running = take_one(store)
+        put(store, unique_job("a", 1))
+        error = refused(store, new_job("x"), unique_job("b", 2, on_duplicate, **other))
+        assert isinstance(error, DuplicateError)
+        assert (error.id, error.unique) == ("a", NAME)
+        assert sorted(page_ids(store)) == ["a", "r"]
+        assert look(store, "a").payload == 1
+        assert store.extend([running.lease], 60) == [LeaseState.HELD]
+
+    def test_expired_one_waits_no_more(self, store: Store, harness: StoreHarness) -> None:
+        put(store, unique_job("a", expires_in=10.0))
+        harness.elapse(11)
+        assert put(store, unique_job("b")) == [Receipt("b", JobStatus.QUEUED, True)]
+        assert is_claimed(store, "b")
+
+    def test_replaced_job_expires_when_the_new_one_would(self, store: Store, harness: StoreHarness) -> None:
+        for id, first, second in (("longer", 10.0, 30.0), ("shorter", 30.0, 10.0), ("never", 10.0, None)):
+            put(store, unique_job(id, name=id, expires_in=first))
+            put(store, unique_job("new", 2, REPLACE, name=id, expires_in=second))
+        harness.elapse(11)
+        assert sorted(claim.id for claim in take(store, 9)) == ["longer", "never"]
+        assert look(store, "shorter").status is JobStatus.EXPIRED
+
+    def test_cancelled_one_waits_no_more(self, store: Store) -> None:
+        put(store, unique_job("a"))
+        store.cancel(["a"])
+        assert put(store, unique_job("b")) == [Receipt("b", JobStatus.QUEUED, True)]
+        assert is_claimed(store, "b")
+
+    def test_batch_is_taken_in_order(self, store: Store) -> None:
+        receipts = put(
+            store,
+            unique_job("a", 1),
+            unique_job("b", 2),
+            new_job("c"),
+            unique_job("d", 4, REPLACE, delay=60, tags=("new",)),
+            unique_job("e", 5),
+        )
+        assert [(each.id, each.is_new) for each in receipts] == [
+            ("a", True),
+            ("a", False),
+            ("c", True),
+            ("a", False),
+            ("a", False),
+        ]
+        job = look(store, "a")
+        assert (job.payload, job.status, job.tags) == (4, JobStatus.SCHEDULED, ("new",))
+        assert sorted(page_ids(store)) == ["a", "c"]
+
+    def test_batches_of_one_call_see_those_before_them(self, store: Store) -> None:
+        answers = store.insert(
+            [[unique_job("a", 1)], [unique_job("b", 2, REPLACE, delay=60)], [unique_job("c", type="t")]]
+        )
+        assert answers == [
+            [Receipt("a", JobStatus.QUEUED, True)],
+            [Receipt("a", JobStatus.SCHEDULED, False)],
+            [Receipt("a", JobStatus.SCHEDULED, False)],
+        ]
+
+    def test_keep_and_replace_need_no_room(self, store: Store) -> None:
+        bounds = {"capacity": 1, "scheduled": 1, "names": 1}
+        put(store, unique_job("a"))
+        for on_duplicate in OnDuplicate:
+            (answer,) = store.insert([[unique_job("b", 2, on_duplicate)]], **bounds)
+            assert answer == [Receipt("a", JobStatus.QUEUED, False)]
+        (answer,) = store.insert([[unique_job("c", name="another")]], **bounds)
+        assert isinstance(answer, QueueFullError)
