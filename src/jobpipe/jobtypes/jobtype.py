@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, Un
 
 import msgspec
 
+from rate_envelope_queue import Stamp
+
 from ..gateway.limits import key_of
 from ..gateway.sync import sync
 from ..model import json
@@ -40,11 +42,15 @@ class Enqueues(Protocol):
 class JobType(Generic[P, R]):
     """A handler that can be enqueued; calling it runs the handler here and now, as in a test."""
 
-    def __init__(self, pipe: Enqueues, name: str, handler: Callable[P, R], terms: Terms) -> None:
+    def __init__(
+        self, pipe: Enqueues, name: str, handler: Callable[P, R], terms: Terms, stamps: tuple[Stamp, ...] = ()
+    ) -> None:
         self.name = name
         self.defaults = terms.defaults
         self.backoff = terms.backoff
         self.is_final = terms.is_final
+        self.stamps = stamps + terms.stamps
+        """What stands around the handler, the outermost first."""
         self.limit = None if terms.limit is None else msgspec.structs.replace(terms.limit, type=name)
         """How fast and how many at once; None if anything goes."""
         self._key = terms.key

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ..gateway.lazy_store import Gateway
     from ..gateway.signals import Signals
     from ..jobtypes.jobtype import JobType
+    from .failures import Failures
     from .meters import Meters
 
 logger = logging.getLogger("jobpipe")
@@ -47,6 +48,7 @@ class Runner:
         types: Mapping[str, JobType[..., Any]],
         signals: Signals,
         meters: Meters,
+        failures: Failures | None = None,
         *,
         slots: int,
         lease: float,
@@ -71,7 +73,7 @@ class Runner:
         self.held = HeldJobs(
             gateway, types, self.queue, prefetch, meters, clock.now, slots=slots, lease=lease
         )
-        self._settler = Settler(gateway, self.held, prefetch)
+        self._settler = Settler(gateway, self.held, prefetch, failures)
         executor = Executor(self.held, self._settler)
         self._claims = ClaimLoop(
             gateway,
