@@ -17,6 +17,7 @@ from ..operation import Operation, json_response
 from ..place import root_of
 from ..problems import NotReadyError
 from ..site import Site
+from ..type_schemas import with_types
 
 
 class Health(Struct, frozen=True):
@@ -159,4 +160,5 @@ class ServiceRoutes:
 
     async def document(self, request: Request) -> Response:
         root = root_of(request.scope)
-        return json_response({**self.openapi, "servers": [{"url": root}]} if root else self.openapi)
+        described = with_types(self.openapi, self._site.pipe.types)
+        return json_response({**described, "servers": [{"url": root}]} if root else described)
