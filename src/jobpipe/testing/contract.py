@@ -11,14 +11,14 @@ import pytest
 from .claiming import Claiming
 from .claiming_ahead import ClaimingAhead
 from .concurrency import Concurrency
-from .cooling import Cooling
+from .expiring import Expiring
 from .inserting import Inserting
 from .inspecting import Inspecting
 from .leases import Leases
 from .limiting import Limiting
 from .managing import Managing
 from .scheduling import Scheduling
-from .settling import Settling
+from .settling import Cooling, Settling
 from .tools import assert_counts_are_exact
 from .transferring import Transferring
 from .watching import Watching
@@ -29,7 +29,17 @@ if TYPE_CHECKING:
 
 
 class JobContract(
-    Inserting, Claiming, ClaimingAhead, Limiting, Cooling, Settling, Leases, Managing, Inspecting, Concurrency
+    Inserting,
+    Claiming,
+    ClaimingAhead,
+    Limiting,
+    Cooling,
+    Expiring,
+    Settling,
+    Leases,
+    Managing,
+    Inspecting,
+    Concurrency,
 ):
     """What is asked of a JobStore."""
 

@@ -81,6 +81,7 @@ local function leave(job, lane, move)
     return
   end
   drop(OF_STATUS[status], seq)
+  if job[EXPIRES_AT] then drop(EXPIRING, seq) end
   if is_ahead(job) then
     if move == 'begin' then drop(AHEAD, seq) else void_lease(job) end
   elseif status == 'queued' then
@@ -97,6 +98,7 @@ local function enter(job, lane)
   local status, seq = job[STATUS], job[SEQ]
   tally(lane, status, 1)
   if status ~= 'running' then add(OF_STATUS[status], seq, seq) end
+  if WAITING[status] and may_expire(job) then add(EXPIRING, job[EXPIRES_AT], seq) end
   if status == 'queued' then
     add(change(lane, 'ready'), job[RUN_AT], seq)
   elseif status == 'scheduled' then
