@@ -173,6 +173,15 @@ PRINTS: dict[str, list[str] | set[str]] = {
         "cancelled: 1",
         "refused: another token",
     ],
+    "21_jobpipe_middleware.py": [
+        "good: attempt 1 with {'customer': 'ada'}",
+        "good: attempt 2 with {'customer': 'ada'}",
+        "ada paid 10",
+        "bad: attempt 2 with {'customer': 'bob', 'amount': -5}",
+        "bad failed: the amount is negative",
+        "failed",
+        "runs: 1 ok, 3 with an error",
+    ],
 }
 """How the lines begin that an example has to print: a list in this order, a set in any; others may come between."""
 

@@ -13,6 +13,8 @@ from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack
 
+from rate_envelope_queue import Stamp
+
 from .errors import BadInputError
 from .gateway.async_store import AsyncStore, unwrap
 from .gateway.explain import Explanation
@@ -51,10 +53,12 @@ class Jobpipe(Registry):
 
     The store is taken from JOBPIPE_STORE, or else from the argument; by default it is a SQLite file in the working
     folder. Other settings are given by name: `Jobpipe("memory://", workers=8)`. `queue_size` limits the number of
-    ready jobs in a queue; without it, only callers over HTTP are limited.
+    ready jobs in a queue; without it, only callers over HTTP are limited. `stamps` are middleware around all handlers.
     """
 
-    def __init__(self, store: str | Store | None = None, **settings: Any) -> None:
+    def __init__(
+        self, store: str | Store | None = None, *, stamps: Iterable[Stamp] = (), **settings: Any
+    ) -> None:
         if not (store is None or isinstance(store, str) or hasattr(store, "claim")):
             raise BadInputError(
                 "store", f"must be a URL such as sqlite:///jobs.db, or a Store, got {store!r}"
@@ -73,7 +77,9 @@ class Jobpipe(Registry):
         self.throughput = Throughput()
         self.service: Service | None = None
         """What runs jobs in this process, or has run them last."""
-        super().__init__(Timetable(self._lazy_store, self.prepare, lambda: self.capacity, self.signals))
+        super().__init__(
+            Timetable(self._lazy_store, self.prepare, lambda: self.capacity, self.signals), stamps
+        )
         builtin.register(self.job, lambda: self.settings.http_targets)
 
     # Setting up
@@ -156,6 +162,7 @@ class Jobpipe(Registry):
             self.schedules,
             self.signals,
             self.throughput,
+            self.failure_hooks,
             register=self._register,
         )
 

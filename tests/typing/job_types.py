@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, assert_type
 
-from jobpipe import Job, Jobpipe, JobRequest, Receipt, ScheduleInfo
+from jobpipe import Job, Jobpipe, JobRequest, Receipt, Retry, ScheduleInfo, ScheduleRequest
+from rate_envelope_queue import Context, Envelope, logging_stamp, stamp
 
 pipe = Jobpipe("memory://")
 
@@ -88,3 +90,37 @@ def schedules() -> None:
         return 1
 
     assert_type(clean(), int)
+
+
+async def durations() -> None:
+    minute = timedelta(minutes=1)
+    pipe.job("a", deadline=minute, base=minute, cap=600)
+    await send_email.enqueue(Mail("a@b"), delay=minute, deadline=minute, expires_in=minute)
+    JobRequest(type="email", delay=minute, deadline=minute)
+    ScheduleRequest(type="email", every=minute)
+    await pipe.wait("a", timeout=minute)
+    raise Retry(after=minute)
+
+
+@stamp
+def measured(ctx: Context, envelope: Envelope[Any]) -> Generator[None, Any, None]:
+    yield
+
+
+def middleware(job: Job) -> None:
+    own = Jobpipe("memory://", stamps=[measured, logging_stamp()], workers=8)
+
+    @own.job(stamps=[measured], retry_on=(TimeoutError, OSError), fail_on=ValueError)
+    def work(number: int) -> int:
+        return number
+
+    @own.on_failure
+    async def tell(job: Job) -> None: ...
+
+    @own.on_failure
+    def tell_in_thread(job: Job) -> str:
+        return job.id
+
+    assert_type(work(1), int)
+    assert_type(tell_in_thread(job), str)
+    own.on_failure(tell)

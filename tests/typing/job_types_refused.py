@@ -63,3 +63,17 @@ def twins() -> None:
 def options() -> None:
     pipe.job("email", max_retries="3")  # type: ignore[call-overload]
     pipe.job("email", retries=3)  # type: ignore[call-overload]
+    pipe.job("email", fail_on=ValueError())  # type: ignore[call-overload]
+    pipe.job("email", stamps=[5])  # type: ignore[list-item]
+    Jobpipe("memory://", stamps=[5])  # type: ignore[list-item]
+
+
+def hooks() -> None:
+    @pipe.on_failure  # type: ignore[type-var]
+    def wrong(job: str) -> None: ...
+
+    @pipe.on_failure  # type: ignore[type-var]
+    def nothing() -> None: ...
+
+    wrong("a")
+    nothing()

@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, Un
 
 import msgspec
 
+from rate_envelope_queue import Stamp
+
 from ..gateway.limits import key_of
 from ..gateway.sync import sync
 from ..model import json
 from ..model.request import JobOptions, JobRequest, read
-from .signature import Signature
+from . import models
+from .signature import Signature, result_model
 from .terms import Terms
 
 if TYPE_CHECKING:
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 A = TypeVar("A")
+Schema = tuple[Any, dict[str, Any]]
+"""A schema, and the components that it refers to."""
 
 
 class Enqueues(Protocol):
@@ -40,11 +45,15 @@ class Enqueues(Protocol):
 class JobType(Generic[P, R]):
     """A handler that can be enqueued; calling it runs the handler here and now, as in a test."""
 
-    def __init__(self, pipe: Enqueues, name: str, handler: Callable[P, R], terms: Terms) -> None:
+    def __init__(
+        self, pipe: Enqueues, name: str, handler: Callable[P, R], terms: Terms, stamps: tuple[Stamp, ...] = ()
+    ) -> None:
         self.name = name
         self.defaults = terms.defaults
         self.backoff = terms.backoff
         self.is_final = terms.is_final
+        self.stamps = stamps + terms.stamps
+        """What stands around the handler, the outermost first."""
         self.limit = None if terms.limit is None else msgspec.structs.replace(terms.limit, type=name)
         """How fast and how many at once; None if anything goes."""
         self._key = terms.key
@@ -123,6 +132,19 @@ class JobType(Generic[P, R]):
     def is_on(self) -> bool:
         """Can its jobs be run here? A handler may say of itself that it is off."""
         return bool(getattr(self._handler, "is_on", True))
+
+    def payload_schema(self, prefix: str) -> Schema | None:
+        """The JSON schema of its payload, for OpenAPI; None where anything goes."""
+        model = self._signature.model
+        return None if model is Any else models.schema_of(model, prefix)
+
+    def result_schema(self, prefix: str) -> Schema | None:
+        """The JSON schema of what its handler says that it returns; None where that is anything, or cannot be said."""
+        model = result_model(self._handler)
+        try:
+            return None if model in (Any, type(None)) else models.schema_of(model, prefix, "serialization")
+        except TypeError:
+            return None
 
     def encode(self, payload: Any) -> bytes:
         """The payload as JSON that fits the model; BadInputError if it does not."""

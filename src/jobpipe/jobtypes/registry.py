@@ -7,26 +7,33 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any, ParamSpec, TypeVar, Unpack, overload
 
+from rate_envelope_queue import Stamp
+
 from ..errors import BadInputError, seconds_of
 from ..gateway.timetable import ScheduleRequest, Timetable
 from ..model.ids import check_name
+from ..model.job import Job
 from ..model.newjob import Receipt
 from ..model.request import JobOptions, JobRequest, convert
 from ..model.schedule import Missed
 from . import builtin
 from .jobtype import JobType
 from .signature import Signature
-from .terms import TypeOptions, terms_of
+from .terms import TypeOptions, check_stamps, terms_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
+H = TypeVar("H", bound=Callable[[Job], object])
 
 
 class Registry(ABC):
     """The job types of a program by name."""
 
-    def __init__(self, schedules: Timetable) -> None:
+    def __init__(self, schedules: Timetable, stamps: Iterable[Stamp]) -> None:
         self._types: dict[str, JobType[..., Any]] = {}
+        self._stamps = check_stamps(stamps)
+        self.failure_hooks: list[Callable[[Job], object]] = []
+        """What `on_failure` was given, in order."""
         self.schedules = schedules
         """The schedules in the store; those of the program are made by `every` and `cron`."""
 
@@ -54,10 +61,12 @@ class Registry(ABC):
     def job(self, name: str | Callable[P, R] | None = None, /, **options: Unpack[TypeOptions]) -> Any:
         """Make a function the handler of a job type, named after the function unless a name is given.
 
-        It takes the payload (its annotation is the model) or nothing; `async def`, or a plain `def`, which runs
+        It takes the payload (its annotation is the model), several arguments (the payload is an object of them) or
+        nothing; `async def`, or a plain `def`, which runs
         in a thread. `queue`, `max_retries`, `priority` and `deadline` are the defaults of its jobs;
         `base`, `cap` and `jitter` set the back-off between retries. `rate` ("5/s" or a Rate) and
         `concurrency` apply to all processes on the store together: to the type, or to each `key` of a payload.
+        `retry_on` and `fail_on` choose by its class whether an error is retried; `stamps` are middleware around the handler.
         `check` is called with the payload at enqueue and before each run; it raises BadInputError to refuse the job.
         """
         if callable(name):
@@ -69,10 +78,20 @@ class Registry(ABC):
             type = check_name("the name of the job type", name or getattr(handler, "__name__", None))
             if type in self._types and not builtin.is_built_in(self._types[type]):
                 raise BadInputError("the name of the job type", f"{type!r} is taken: names must be unique")
-            self._types[type] = job_type = JobType(self, type, handler, terms)
+            self._types[type] = job_type = JobType(self, type, handler, terms, self._stamps)
             return job_type
 
         return register
+
+    def on_failure(self, hook: H) -> H:
+        """Call a function with each job that has failed for good, at least once for each time; not for expired ones.
+
+        A plain `def` is called in a thread. What it raises is logged and changes nothing.
+        """
+        if not callable(hook):
+            raise BadInputError("on_failure", f"must be a function of the job, got {hook!r}")
+        self.failure_hooks.append(hook)
+        return hook
 
     def every(
         self,

@@ -18,6 +18,7 @@ from msgspec import UNSET, UnsetType
 from ..errors import BadInputError
 from ..model.text import did_you_mean
 from ..model.validation import bad_input
+from . import models
 
 _WHERE = "payload"
 _VARIABLE = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
@@ -114,15 +115,16 @@ class Signature:
 
 def _decoder(model: Any, where: str) -> Callable[[bytes], Any]:
     """From JSON to the model; TypeError if there can be no such decoder."""
-    read = msgspec.json.Decoder(model).decode
-    msgspec.json.schema(model)  # Why: a decoder takes classes that it can never make
+    read = msgspec.json.Decoder(model, dec_hook=models.make).decode
+    models.schema_of(model)  # Why: a decoder takes classes that it can never make
 
     def decode(raw: bytes) -> Any:
         try:
             return read(raw)
         except msgspec.ValidationError as error:
             # Why without the value: the error is logged too, and payloads may hold secrets.
-            raise bad_input(error, None, model, where, is_private=True) from None
+            found = models.problem_of(error, where)
+            raise found or bad_input(error, None, model, where, is_private=True) from None
         except msgspec.DecodeError as error:
             raise BadInputError(_WHERE, f"in the store is not JSON: {error}") from None
 
@@ -147,6 +149,16 @@ def _parameters(handler: Callable[..., Any]) -> list[inspect.Parameter]:
                 f"{_VARIABLE[each.kind]}{each.name}",
             )
     return found
+
+
+def result_model(handler: Callable[..., Any]) -> Any:
+    """What the handler says that it returns; Any where that is for mypy only."""
+    annotation = inspect.signature(handler).return_annotation
+    returned = inspect.Parameter("returned", inspect.Parameter.KEYWORD_ONLY, annotation=annotation)
+    try:
+        return _resolved(handler, returned)
+    except BadInputError:
+        return Any
 
 
 def _resolved(handler: Callable[..., Any], parameter: inspect.Parameter) -> Any:

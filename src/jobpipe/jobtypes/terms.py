@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypedDict
 
 from msgspec import UNSET
 
-from rate_envelope_queue import Rate
+from rate_envelope_queue import Rate, Stamp
 
 from ..errors import BadInputError, seconds_of
 from ..gateway.limits import limit_of
@@ -42,6 +42,7 @@ class Terms:
     check: Callable[[Any], object] | None
     is_final: Callable[[BaseException], bool]
     """Does such an error fail the job, though retries are left?"""
+    stamps: tuple[Stamp, ...]
 
 
 Kinds = type[BaseException] | tuple[type[BaseException], ...]
@@ -63,6 +64,7 @@ class TypeOptions(TypedDict, total=False):
     check: Callable[[Any], object] | None
     retry_on: Kinds | None
     fail_on: Kinds | None
+    stamps: Iterable[Stamp]
 
 
 def terms_of(options: TypeOptions) -> Terms:
@@ -89,10 +91,19 @@ def terms_of(options: TypeOptions) -> Terms:
         limit=limit_of(named.get("rate"), named.get("concurrency"), key),
         key=key,
         check=named.get("check"),
+        stamps=check_stamps(named.get("stamps", ())),
         is_final=_is_final(
             _kinds("retry_on", named.get("retry_on")), _kinds("fail_on", named.get("fail_on"))
         ),
     )
+
+
+def check_stamps(stamps: Iterable[Stamp]) -> tuple[Stamp, ...]:
+    """The stamps as a tuple; BadInputError unless each can be one."""
+    found = tuple(stamps) if isinstance(stamps, Iterable) else (None,)
+    if not all(map(callable, found)):
+        raise BadInputError("stamps", f"must be a list of stamps, got {stamps!r}")
+    return found
 
 
 def _kinds(field: str, given: Any) -> tuple[type[BaseException], ...] | None:

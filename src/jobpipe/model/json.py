@@ -24,7 +24,16 @@ MOST_PARTS = 250_000
 """Objects and lists in one value: each takes some twenty times its bytes in memory."""
 
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
-_encode = msgspec.json.Encoder().encode
+
+
+def _dump(value: Any) -> Any:
+    """What msgspec does not know, as plain values: models of pydantic, which need not be installed."""
+    if isinstance(value, type) or not hasattr(value, "model_dump"):
+        raise NotImplementedError(f"Encoding objects of type {type(value).__name__} is unsupported")
+    return value.model_dump(mode="json", by_alias=True)
+
+
+_encode = msgspec.json.Encoder(enc_hook=_dump).encode
 _encode_sorted = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -101,10 +110,10 @@ def encode(value: Any, field: str = "payload") -> bytes:
         raise BadInputError(field, "contains a lone surrogate, which is not a character") from None
     except RecursionError:
         raise BadInputError(field, f"has more than {DEEPEST} levels") from None
-    except (TypeError, ValueError, OverflowError) as error:
+    except (TypeError, ValueError, OverflowError, NotImplementedError) as error:
         raise BadInputError(field, f"cannot be written as JSON: {error}") from None
     check(raw, field)
-    if value is not None and b"null" in raw and not _is_finite(msgspec.to_builtins(value)):
+    if value is not None and b"null" in raw and not _is_finite(msgspec.to_builtins(value, enc_hook=_dump)):
         raise BadInputError(field, "contains NaN or infinity, which are not JSON")
     return raw
 

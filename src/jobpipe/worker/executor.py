@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from functools import partial
+from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("jobpipe")
 
+Invoker = Callable[[Context, Envelope[Any]], Any]
+
 MOST_RESULT = 1_048_576
 """Bytes of a result as JSON."""
 _SIGNALS = (RateLimited, StopEnvelope, StopType)
@@ -43,6 +47,8 @@ class Executor:
         """The envelope that runs it."""
         claim = run.claim
         type = claim.queue if self._by_queue else claim.type  # Why: by it, envelopes are limited to slots
+        if run.job_type.stamps:
+            return self._stamped(run, type)
         if run.job_type.is_async and claim.deadline is None:
             # Why apart: without hooks an envelope is made and run in half the time, and most jobs are like this.
             return Envelope(self._run_to_end, id=claim.id, type=type, payload=run, priority=run.priority)
@@ -56,6 +62,54 @@ class Executor:
             success_hook=self._succeeded,
             failure_hook=self._failed,
         )
+
+    def _stamped(self, run: HeldJob, type: str) -> Envelope[HeldJob]:
+        """Its stamps are within the begin of the job, and around a handler that may run in a thread."""
+        claim, job_type = run.claim, run.job_type
+
+        def call(context: Context, envelope: Envelope[Any]) -> Any:
+            return job_type.run(envelope.payload)
+
+        async def call_async(context: Context, envelope: Envelope[Any]) -> Any:
+            return await job_type.run(envelope.payload)
+
+        return Envelope(
+            call_async if job_type.is_async else call,
+            id=claim.id,
+            type=type,
+            payload=run,
+            priority=run.priority,
+            deadline=claim.deadline or 0,
+            success_hook=self._succeeded,
+            failure_hook=self._failed,
+            stamps=(self._run_stamped, *job_type.stamps),
+        )
+
+    def _run_stamped(self, inner: Invoker) -> Invoker:
+        """The outermost stamp. Those of the program see an envelope with the handler's argument as its payload."""
+
+        async def run_stamped(context: Context, envelope: Envelope[HeldJob]) -> None:
+            run = envelope.payload
+            if not self._held.begin(run):
+                return
+            token = set_current(self._current(run, context))
+            try:
+                seen = Envelope(
+                    envelope.invoke,
+                    id=run.claim.id,
+                    type=run.claim.type,
+                    payload=self._argument(run),
+                    priority=run.claim.priority,
+                    deadline=run.claim.deadline or 0,
+                )
+                result = inner(context, seen)
+                run.result = _result(await result if isawaitable(result) else result)
+            except _SIGNALS as signal:
+                raise Carried(signal) from None
+            finally:
+                reset_current(token)
+
+        return run_stamped
 
     async def _run_to_end(self, context: Context, envelope: Envelope[HeldJob]) -> None:
         try:

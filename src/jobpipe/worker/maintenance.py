@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import StoreError
 from ..failpoints import reach
+from ..model.job import JobStatus
 
 if TYPE_CHECKING:
     from ..model.counts import Counts
@@ -59,6 +60,7 @@ class Maintenance:
         keep: float,
         tick: Callable[[Store], float | None],
         on_counts: Callable[[Counts], object],
+        on_failed: Callable[[list[str]], object] | None = None,
     ) -> None:
         self._store = store
         self._runner = runner
@@ -67,6 +69,7 @@ class Maintenance:
         self._keep = keep
         self._fire_ticks = tick
         self._on_counts = on_counts
+        self._on_failed = on_failed
         self._failing = set[str]()  # what could not be done the last time
         self._beat_every = min(lease / _HEARTBEATS, 5.0)
         self._tasks = [
@@ -144,6 +147,9 @@ class Maintenance:
             reach("rescue-after")
         for job in rescued:
             logger.warning("job %s was lost by its worker %s: it is %s now", job.id, job.worker, job.status)
+        failed = [job.id for job in rescued if job.status is JobStatus.FAILED]
+        if failed and self._on_failed is not None:
+            self._on_failed(failed)
         # Why not all at once: meanwhile this thread would keep no leases.
         return 0.0 if rescued else None
 

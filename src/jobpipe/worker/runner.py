@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ..gateway.lazy_store import Gateway
     from ..gateway.signals import Signals
     from ..jobtypes.jobtype import JobType
+    from .failures import Failures
     from .meters import Meters
 
 logger = logging.getLogger("jobpipe")
@@ -48,6 +49,7 @@ class Runner:
         types: Mapping[str, JobType[..., Any]],
         signals: Signals,
         meters: Meters,
+        failures: Failures | None = None,
         *,
         slots: int,
         lease: float,
@@ -77,7 +79,7 @@ class Runner:
             "jobpipe", workers=slots, stop_mode="stop", clock=clock, concurrency=pools.concurrency
         )
         self.held = HeldJobs(gateway, types, self.queue, pools, meters, clock.now, lease=lease)
-        self._settler = Settler(gateway, self.held)
+        self._settler = Settler(gateway, self.held, failures)
         executor = Executor(self.held, self._settler)
         self._claims = ClaimLoop(
             gateway,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import SettingsError, StoreAwayError
 from ..model.ids import slots_of
 from ..model.text import did_you_mean
+from .failures import Failures, Hook
 from .heartbeat import Heartbeat
 from .maintenance import Maintenance
 from .meters import Meters
@@ -34,6 +35,8 @@ logger = logging.getLogger("jobpipe")
 
 _LOOK_AGAIN = 1.0
 """Seconds between two attempts to reach a store that is away at the start."""
+_LAST_WORD = 1.0
+"""Seconds that `on_failure` may still take for jobs that were rescued at the end."""
 
 
 class Service:
@@ -47,6 +50,7 @@ class Service:
         schedules: Timetable,
         signals: Signals,
         throughput: Throughput,
+        hooks: Sequence[Hook],
         *,
         register: Callable[[Service | None], None],
     ) -> None:
@@ -61,9 +65,11 @@ class Service:
         self._schedules = schedules
         self._signals = signals
         self._throughput = throughput
+        self._hooks = hooks
         self._register = register  # RuntimeError where another one runs the jobs of the same pipe
         self._has_store = True  # as far as the last probe knew
         self.runner: Runner | None = None
+        self._failures: Failures | None = None
         self._heartbeat: Heartbeat | None = None
         self._heartbeat_store: Store | None = None
 
@@ -79,12 +85,14 @@ class Service:
 
     async def _start(self) -> None:
         gateway = await asyncio.to_thread(self._opened)
+        self._failures = Failures(gateway, self._hooks)
         if self._settings.workers:
             self.runner = Runner(
                 gateway,
                 self._types,
                 self._signals,
                 self.meters,
+                self._failures,
                 slots=self._settings.workers,
                 lease=self._settings.lease,
                 queues=slots_of(self._settings.queues),
@@ -109,6 +117,7 @@ class Service:
             keep=self._settings.keep,
             tick=self._schedules.tick,
             on_counts=self._on_counts,
+            on_failed=None if self._failures is None else self._failures.after_rescue,
         )
 
     def _on_counts(self, counts: Counts) -> None:
@@ -162,6 +171,8 @@ class Service:
                 await self.runner.stop(self._settings.grace if grace is None else grace)
             if self._heartbeat is not None:
                 await asyncio.to_thread(self._heartbeat.stop)
+            if self._failures is not None:
+                await self._failures.stop(_LAST_WORD)
             if self._heartbeat_store is not None:
                 await asyncio.to_thread(self._heartbeat_store.close)
         finally:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..errors import LeaseLostError, StoreAwayError
 from ..failpoints import reach
+from ..model.job import Move
 from ..model.lease import Outcome, Settlement
 from .held import HeldJob
 
 if TYPE_CHECKING:
     from ..gateway.lazy_store import Gateway
+    from .failures import Failures
     from .held_jobs import HeldJobs
 
 logger = logging.getLogger("jobpipe")
@@ -26,9 +29,10 @@ _AWAY_PAUSES = (0.05, 0.2, 1.0)
 class Settler:
     """The outcomes that are to be recorded; used on one event loop."""
 
-    def __init__(self, gateway: Gateway, held: HeldJobs) -> None:
+    def __init__(self, gateway: Gateway, held: HeldJobs, failures: Failures | None) -> None:
         self._store, self._async_store, _ = gateway
         self._held = held
+        self._failures = failures
         self._settlements: list[Settlement] = []
         self._task: asyncio.Task[None] | None = None
 
@@ -36,16 +40,23 @@ class Settler:
         """A run has ended: record its outcome soon, with those of all that end meanwhile."""
         if not self._held.end(run):
             return
-        self._settlements.append(Settlement(run.claim.lease, outcome, run.started_at))
-        if self._task is None or self._task.done():
-            self._task = asyncio.get_running_loop().create_task(
-                self._settle_all(), name="jobpipe-settlements"
-            )
+        settlement = Settlement(run.claim.lease, outcome, run.started_at)
+        if self._failures and outcome.move is Move.FAIL:
+            self._failures.before_settle(run.claim, outcome, partial(self._settle_soon, settlement))
+        else:
+            self._settle_soon(settlement)
         if outcome.cools:
             self._held.cool(run.claim.type)
         wake = self._held.wake
         if run.pool.is_low and not wake.is_set():
             wake.set()
+
+    def _settle_soon(self, settlement: Settlement) -> None:
+        self._settlements.append(settlement)
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(
+                self._settle_all(), name="jobpipe-settlements"
+            )
 
     async def finish(self) -> None:
         """Wait a little longer for what is not recorded yet."""

@@ -164,6 +164,7 @@ def test_durations_may_be_timedeltas_everywhere(pipe: Jobpipe) -> None:
     assert pipe.wait_sync("plain", timeout=timedelta(0)).deadline == 120.0
     pipe.every(minute, name="tick")(lambda: None)
     assert pipe.schedules.put_sync("tock", ScheduleRequest(type="work", every=minute)).every == 60.0
+    pipe.close()
 
 
 def work_many(pipe: Jobpipe, minute: timedelta) -> list[Any]:
@@ -190,6 +191,7 @@ def test_a_wrong_duration_is_refused_by_its_name(pipe: Jobpipe) -> None:
                 call(value)
             assert caught.value.field == field, (field, value)
     assert pipe.stats_sync().queued == 0
+    pipe.close()
 
 
 def test_a_deadline_is_retried_whatever_the_rules(pipe: Jobpipe) -> None:

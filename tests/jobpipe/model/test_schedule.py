@@ -212,7 +212,7 @@ def test_a_wrong_timing_is_refused_with_its_field(given: dict[str, Any], field: 
 
 
 def test_an_interval_is_a_number_or_a_timedelta() -> None:
-    given = [5, 0.5, timedelta(minutes=1), timedelta(0)]
+    given: list[float | timedelta] = [5, 0.5, timedelta(minutes=1), timedelta(0)]
     assert [seconds_of("every", each) for each in given] == [5.0, 0.5, 60.0, 0.0]
     wrong: list[Any] = ["5", None, True, -1, inf, nan, timedelta(seconds=-1)]
     for each in wrong:

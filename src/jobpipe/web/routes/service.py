@@ -17,6 +17,7 @@ from ..operation import Operation, json_response
 from ..place import root_of
 from ..problems import NotReadyError
 from ..site import Site
+from ..type_schemas import with_types
 
 
 class Health(Struct, frozen=True):
@@ -158,4 +159,5 @@ class ServiceRoutes:
         return Response(await self._metrics.render(), media_type=MEDIA_TYPE)
 
     async def document(self, request: Request) -> Response:
-        return json_response({**self.openapi, "servers": [{"url": root_of(request.scope) or "/"}]})
+        described = with_types(self.openapi, self._site.pipe.types)
+        return json_response({**described, "servers": [{"url": root_of(request.scope) or "/"}]})
