@@ -28,7 +28,11 @@ def test_a_type_that_nobody_knows_is_warned_of_in_every_way_to_enqueue(
         assert pipe.enqueue_sync("ecko").warning == said
         batch = [JobRequest(type="ecko"), JobRequest(type="echo"), JobRequest(type="zzz")]
         for receipts in (await pipe.enqueue_many(batch), pipe.enqueue_many_sync(batch)):
-            assert [each.warning for each in receipts] == [said, None, "no running worker knows the type 'zzz'"]
+            assert [each.warning for each in receipts] == [
+                said,
+                None,
+                "no running worker knows the type 'zzz'",
+            ]
         assert (await pipe.enqueue("ecko", id="a")).warning is None  # it exists already
         assert (await pipe.get("a")).status == "queued"
 
