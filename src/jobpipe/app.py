@@ -34,7 +34,7 @@ from .model.counts import WorkerInfo
 from .model.ids import check_name
 from .model.job import Job, JobStatus
 from .model.newjob import Answer, NewJob, Receipt
-from .model.request import JobOptions, JobRequest, convert, read, read_many
+from .model.request import JobOptions, JobRequest, convert, read_many, request_of
 from .model.schedule import Missed
 from .model.ticks import seconds_of
 from .settings import Settings
@@ -271,13 +271,13 @@ class Jobpipe:
         Enqueuing the same id with the same content again returns the same job; with other content it is a
         JobConflictError. With a `connection` (sqlite3, psycopg) the job exists once the caller's transaction commits.
         """
-        return (await self._insert([self.prepare(_request(type, payload, options))], connection))[0]
+        return (await self._insert([self.prepare(request_of(type, payload, options))], connection))[0]
 
     def enqueue_sync(
         self, type: str, payload: Any = None, *, connection: Any = None, **options: Unpack[JobOptions]
     ) -> Receipt:
         """`enqueue` from any thread, with or without an event loop."""
-        return self._insert_sync([self.prepare(_request(type, payload, options))], connection)[0]
+        return self._insert_sync([self.prepare(request_of(type, payload, options))], connection)[0]
 
     async def enqueue_many(self, requests: Iterable[JobRequest], *, connection: Any = None) -> list[Receipt]:
         """Enqueue many jobs: all of them, or none; with a `connection`, in the caller's own transaction."""
@@ -393,8 +393,3 @@ class Jobpipe:
     async def resume(self, queue: str) -> QueueInfo:
         """Undo a pause."""
         return await self._jobs.resume(queue)
-
-
-def _request(type: str, payload: Any, options: JobOptions) -> JobRequest:
-    given = {name: value for name, value in options.items() if value is not None}
-    return read({"type": type, "payload": payload, **given})
