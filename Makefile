@@ -75,7 +75,7 @@ $(VENV)/lowest/.ready: $(VENV)/.ready
 test_lowest: $(VENV)/lowest/.ready ## Run a short round of service, stores and command line with the lowest versions
 	$(call ROUND,lowest) -W ignore::DeprecationWarning -k "not Machine" \
 		$(patsubst %,tests/test_%.py,prometheus opentelemetry schedule cron) $(wildcard tests/jobpipe/stores/test_*_store.py) \
-		$(patsubst %,tests/jobpipe/web/test_%.py,service jobs auth) \
+		$(patsubst %,tests/jobpipe/web/test_%.py,service jobs auth) tests/jobpipe/client \
 		$(patsubst %,tests/jobpipe/cli/%.py,test_cli test_lines test_tables test_errors test_schedules top/test_view) $(ARGS)
 
 faults: $(VENV)/.ready ## Kill, freeze and cut off the real program, each fault on every store

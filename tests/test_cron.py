@@ -281,7 +281,7 @@ def test_a_leap_day_on_a_weekday_is_rare_but_fires() -> None:
         "*/0 * * * *",
         "5-1 * * * *",
         "every day",
-        "@daily",
+        "@reboot",
         "0 0 0 * *",
         "9" * 5000 + " * * * *",
         None,

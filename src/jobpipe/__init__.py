@@ -176,6 +176,8 @@ def __getattr__(name: str) -> object:
             try:
                 return getattr(import_module(f".{module}", __name__), name)
             except ModuleNotFoundError as error:
+                if (error.name or "").startswith(__name__):
+                    raise
                 extra = "client" if name == "Client" else "service"
                 missing = error.name
             raise ImportError(

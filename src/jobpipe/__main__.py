@@ -6,6 +6,8 @@ def main() -> None:
     try:
         from .cli.main import main
     except ModuleNotFoundError as error:
+        if (error.name or "").startswith("jobpipe"):
+            raise
         raise SystemExit(
             f"error: jobpipe needs {error.name}: pip install 'rate-envelope-queue[service]'"
         ) from None

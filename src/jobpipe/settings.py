@@ -105,6 +105,14 @@ def _log(text: str) -> str:
     return text
 
 
+def _level(text: str) -> str:
+    """debug, info, warning or error"""
+    text = text.strip().lower()
+    if text not in ("debug", "info", "warning", "error"):
+        raise ValueError
+    return text
+
+
 def _setting(default: Any, env: str, read: Callable[[str], Any], help: str, *, secret: bool = False) -> Any:
     metadata = {"env": env, "read": read, "help": help, "secret": secret}
     return field(default=default, repr=not secret, metadata=metadata)
@@ -202,6 +210,9 @@ class Settings:
         "enable the built-in types sleep and fail; always on without APP",
     )
     log: str = _setting("text", "JOBPIPE_LOG", _log, "log format: text or json")
+    log_level: str = _setting(
+        "info", "JOBPIPE_LOG_LEVEL", _level, "least important lines to log: debug, info, warning or error"
+    )
 
     @classmethod
     def load(

@@ -27,6 +27,13 @@ _HAIR = timedelta(seconds=1)
 _SET_BACK = timedelta(hours=3)  # Debian's limit: what is set back further was wrong before
 # Why 50: the longest wait of any expression is 40 years, for a 29 February on a given weekday.
 _HORIZON = 50
+_NAMED = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+}
 
 
 class Schedule(Protocol):
@@ -128,7 +135,7 @@ class Every:
 class Cron:
     """Runs whenever the wall clock of a time zone matches a cron expression (extra `cron`).
 
-    Five fields, or six with the seconds first. Where clocks change, Debian's rule: an entry whose minute
+    Five fields, or six with the seconds first, or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`. Where clocks change, Debian's rule: an entry whose minute
     and hour do not begin with `*` runs once for each of its times, at the end of the gap if the time is
     skipped, at the first of the two if it is repeated. Any other follows the clock: not in
     what is skipped, twice in what is repeated.
@@ -136,17 +143,20 @@ class Cron:
 
     expr: str
     tz: str | tzinfo  # the zone's name if it has one, so that equal zones are equal
+    _fields: str = field(compare=False)
     _zone: tzinfo = field(compare=False)
     _once: bool = field(compare=False)  # whether each of its times counts once, though skipped or repeated
 
     def __init__(self, expr: str, *, tz: str | tzinfo = "UTC") -> None:
         if not isinstance(expr, str):
             raise BadFieldsError(f"expr must be a cron expression, got {expr!r}")
+        fields = _fields_of(expr)
         zone = _zone_of(tz)
         object.__setattr__(self, "expr", expr)
         object.__setattr__(self, "tz", "UTC" if zone is UTC else getattr(zone, "key", None) or zone)
+        object.__setattr__(self, "_fields", fields)
         object.__setattr__(self, "_zone", zone)
-        object.__setattr__(self, "_once", not any(part[0] == "*" for part in expr.split()[-5:-3]))
+        object.__setattr__(self, "_once", not any(part[0] == "*" for part in fields.split()[-5:-3]))
         try:
             self._find(datetime(2026, 1, 1, tzinfo=UTC))
         except OverflowError as error:
@@ -192,7 +202,7 @@ class Cron:
         # Why: a clock that is set back within a day comes again to times that are behind it now.
         back = max(_offset(after, self._zone) - _offset(after + _DAY, self._zone), timedelta())
         found: list[datetime] = []
-        for match in _matches(self.expr, wall - back):
+        for match in _matches(self._fields, wall - back):
             if match.year > wall.year + _HORIZON:
                 break
             found += [instant for instant in self._instants(match) if instant > after]
@@ -216,6 +226,18 @@ def _random() -> Callable[[], float]:
     from random import random  # Why here: it takes longer to import than this module
 
     return random
+
+
+def _fields_of(expr: str) -> str:
+    """The fields that a name such as @daily stands for; any other expression as it is."""
+    if not expr.startswith("@"):
+        return expr
+    try:
+        return _NAMED[expr]
+    except KeyError:
+        raise BadFieldsError(
+            f"expr must be a cron expression, or one of {', '.join(_NAMED)}, got {expr!r}"
+        ) from None
 
 
 def _matches(expr: str, after: datetime) -> Iterator[datetime]:

@@ -26,7 +26,7 @@ from .waiting import LIMIT
 
 _SERVE = re.compile(r"^(?:\w+=\S* )*jobpipe serve\b[^|]*$")
 _FILE = re.compile(r"# (?P<name>\w*\.\w+)\n")
-_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?Z?")
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?")
 _BARE = re.compile(r"(?<=[\[:,\s])…(?=[\],}\s])")
 _OURS = re.compile(r"JOBPIPE_|WORKERS$|QUEUE_SIZE$")
 

@@ -39,7 +39,7 @@ def run_child(link: SupervisorLink, *, app: str | None, flags: Mapping[str, Any]
         return link.fault(escape(str(error)), _code(error))
     except Exception:
         return link.fault(traceback.format_exc(), 1)
-    setup_logging(pipe.settings.log)
+    setup_logging(pipe.settings.log, level=pipe.settings.log_level)
     loop = _new_loop()
     commands: asyncio.Queue[bool] = asyncio.Queue()
     link.on_accept(lambda accepts: loop.call_soon_threadsafe(commands.put_nowait, accepts))
@@ -81,6 +81,7 @@ def _settings_to_tell(pipe: Jobpipe) -> dict[str, Any]:
         "port": settings.port,
         "grace": settings.grace,
         "log": settings.log,
+        "log_level": settings.log_level,
         "has_token": settings.token is not None,
         "has_short_token": any(
             token is not None and len(token) < _SHORTEST_TOKEN

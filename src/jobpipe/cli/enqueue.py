@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import tzinfo
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,7 +12,7 @@ from ..errors import BadInputError, JobpipeError
 from ..process.logs import escape
 from .completion.candidates import complete_queue, complete_type
 from .guard import fail, guarded
-from .jobs import Json
+from .jobs import Json, Utc, zone_of
 from .options import seconds, whole_number, with_intake
 from .payload import typed_payload
 
@@ -136,6 +137,15 @@ def enqueue(
             show_default=False,
         ),
     ] = None,
+    app: Annotated[
+        str | None,
+        typer.Option(
+            metavar="APP",
+            help="module:attribute of your Jobpipe: the defaults and checks of its types apply, and its store",
+            show_default=False,
+        ),
+    ] = None,
+    utc: Utc = False,
     json: Json = False,
     flags: Mapping[str, Any],
 ) -> None:
@@ -158,6 +168,10 @@ def enqueue(
         raise BadInputError("--timeout", f"must be 0 or more seconds, got {timeout:g}")
     if flags.get("url") is not None and "queue_size" in flags:
         raise BadInputError("--queue-size", "cannot be used with --url: the service has its own limit")
+    if app is not None:
+        if flags.get("url") is not None:
+            raise BadInputError("--app", "and --url exclude each other: the service knows its own types")
+        flags = {**flags, "app": app}
     if file is not None:
         if payload is not None or id is not None:
             raise BadInputError(
@@ -169,7 +183,8 @@ def enqueue(
     elif type is None:
         raise BadInputError("TYPE", "or --file is required, for example: jobpipe enqueue echo '\"hello\"'")
     else:
-        _put_one(type, typed_payload(payload or "null"), {"id": id, **options}, wait, timeout, json, flags)
+        given = typed_payload(payload or "null")
+        _put_one(type, given, {"id": id, **options}, wait, timeout, zone_of(utc), json, flags)
 
 
 COMMANDS = (enqueue,)
@@ -181,6 +196,7 @@ def _put_one(
     options: dict[str, Any],
     wait: bool,
     timeout: float | None,
+    zone: tzinfo | None,
     as_json: bool,
     flags: Mapping[str, Any],
 ) -> None:
@@ -206,7 +222,7 @@ def _put_one(
                 f"the job {receipt.id} is enqueued, but waiting for it failed: {error}; "
                 f"jobpipe job {receipt.id} shows it later"
             ) from None
-    print_json(job) if as_json else print_job(job)
+    print_json(job) if as_json else print_job(job, zone)
     if not job.is_finished and timeout is not None:
         raise fail(
             f"timed out after {timeout:g} s: the job {job.id} is {job.status} and continues; "

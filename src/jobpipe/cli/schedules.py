@@ -10,7 +10,7 @@ import typer
 from ..errors import BadInputError
 from .completion.candidates import complete_queue, complete_schedule, complete_type
 from .guard import guarded
-from .jobs import Json
+from .jobs import Json, Utc, zone_of
 from .options import seconds, with_target
 from .payload import typed_payload
 
@@ -31,28 +31,28 @@ Name = Annotated[
 @app.callback()
 @guarded
 @with_target
-def schedules(*, ctx: typer.Context, json: Json = False, flags: Mapping[str, Any]) -> None:
+def schedules(*, ctx: typer.Context, utc: Utc = False, json: Json = False, flags: Mapping[str, Any]) -> None:
     """List schedules with their next and last runs, or manage one."""
     if ctx.invoked_subcommand is not None:
-        if json or flags:
-            given = "--json" if json else f"--{next(iter(flags))}"
+        if json or utc or flags:
+            given = "--json" if json else "--utc" if utc else f"--{next(iter(flags))}"
             raise BadInputError(given, f"must come after {ctx.invoked_subcommand!r}")
         return
     from .render.tables import print_json, print_schedules
 
     found = _asked(flags, lambda target: target.schedules())
-    print_json(found) if json else print_schedules(found)
+    print_json(found) if json else print_schedules(found, zone_of(utc))
 
 
 @app.command()
 @guarded
 @with_target
-def show(*, name: Name, json: Json = False, flags: Mapping[str, Any]) -> None:
+def show(*, name: Name, utc: Utc = False, json: Json = False, flags: Mapping[str, Any]) -> None:
     """Show a schedule with its next five ticks."""
     from .render.tables import print_json, print_schedule
 
     found = _asked(flags, lambda target: target.schedule(name))
-    print_json(found) if json else print_schedule(found)
+    print_json(found) if json else print_schedule(found, zone_of(utc))
 
 
 @app.command()
@@ -104,6 +104,7 @@ def put(
             autocompletion=lambda: [*_MISSED],
         ),
     ] = "one",
+    utc: Utc = False,
     json: Json = False,
     flags: Mapping[str, Any],
 ) -> None:
@@ -120,7 +121,7 @@ def put(
         **{name: value for name, value in given.items() if value is not None},
     }
     made = _asked(flags, lambda target: target.put_schedule(name, fields), may_make=True)
-    print_json(made) if json else print_schedule(made)
+    print_json(made) if json else print_schedule(made, zone_of(utc))
 
 
 @app.command()
@@ -148,9 +149,9 @@ def pause(*, name: Name, json: Json = False, flags: Mapping[str, Any]) -> None:
 @app.command()
 @guarded
 @with_target
-def resume(*, name: Name, json: Json = False, flags: Mapping[str, Any]) -> None:
+def resume(*, name: Name, utc: Utc = False, json: Json = False, flags: Mapping[str, Any]) -> None:
     """Resume a paused schedule. Ticks during the pause do not count as missed."""
-    _hold("resume", name, json, flags)
+    _hold("resume", name, json, flags, utc)
 
 
 @app.command()
@@ -164,11 +165,11 @@ def drop(*, name: Name, json: Json = False, flags: Mapping[str, Any]) -> None:
     print_json({"name": name, "dropped": True}) if json else typer.echo(f"{name} dropped")
 
 
-def _hold(verb: str, name: str, as_json: bool, flags: Mapping[str, Any]) -> None:
+def _hold(verb: str, name: str, as_json: bool, flags: Mapping[str, Any], utc: bool = False) -> None:
     from .render.tables import hold_in_words, print_json
 
     found = _asked(flags, lambda target: target.hold_schedule(verb, name))
-    print_json(found) if as_json else typer.echo(hold_in_words(found))
+    print_json(found) if as_json else typer.echo(hold_in_words(found, zone_of(utc)))
 
 
 def _asked(flags: Mapping[str, Any], ask: Callable[[Target], T], *, may_make: bool = False) -> T:

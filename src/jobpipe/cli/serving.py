@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -33,6 +34,10 @@ App = Annotated[
 ]
 Processes = Annotated[int, typer.Option(metavar="N", help="number of processes, 1-1000", parser=whole_number)]
 Insecure = Annotated[bool, typer.Option("--insecure", help="let other machines connect without a token")]
+Reload = Annotated[
+    bool,
+    typer.Option("--reload", help="restart when a Python file in this folder changes; for development"),
+]
 
 _ALL = [each.name for each in fields(Settings)]
 _WEB_ONLY = {
@@ -50,10 +55,15 @@ _WEB_ONLY = {
 @guarded
 @with_settings(_ALL)
 def serve(
-    *, app: App = None, processes: Processes = 1, insecure: Insecure = False, flags: Mapping[str, Any]
+    *,
+    app: App = None,
+    processes: Processes = 1,
+    insecure: Insecure = False,
+    reload: Reload = False,
+    flags: Mapping[str, Any],
 ) -> None:
     """Run the API and the workers."""
-    _supervise(app, processes, flags, is_web=True, is_insecure=insecure)
+    _supervise(app, processes, flags, is_web=True, is_insecure=insecure, is_reloading=reload)
 
 
 @guarded
@@ -67,16 +77,24 @@ COMMANDS = (serve, worker)
 
 
 def _supervise(
-    app: str | None, processes: int, flags: Mapping[str, Any], *, is_web: bool, is_insecure: bool = False
+    app: str | None,
+    processes: int,
+    flags: Mapping[str, Any],
+    *,
+    is_web: bool,
+    is_insecure: bool = False,
+    is_reloading: bool = False,
 ) -> None:
     from ..process import supervisor
+    from ..process.changes import Changes
     from ..process.logs import setup_logging
 
     if not 1 <= processes <= _MOST_PROCESSES:
         raise BadInputError(
             "processes", f"must be a whole number from 1 to {_MOST_PROCESSES}, got {processes}"
         )
-    setup_logging(Settings.load(flags).log)  # what is wrong without the program is told before it is imported
+    settings = Settings.load(flags)  # what is wrong without the program is told before it is imported
+    setup_logging(settings.log, level=settings.log_level)
     if marks.ARE_ON:
         logger.warning("%s is set: processes may kill themselves, which is for tests only", marks.VARIABLE)
     for name in unknown_settings():
@@ -88,7 +106,7 @@ def _supervise(
         return run_child(link, app=app, flags=flags, is_web=is_web)
 
     def prepare(told: Mapping[str, Any]) -> Terms:
-        setup_logging(told["log"])
+        setup_logging(told["log"], level=told["log_level"])
         if processes > 1 and not told["is_shared"]:
             raise SettingsError("--processes", "must be 1 with memory://, which processes cannot share")
         if not is_web:
@@ -110,4 +128,5 @@ def _supervise(
         announcement = f"listening on {url_of(sockets[0])}"
         return supervisor.Terms(sockets=tuple(sockets), grace=told["grace"], announcement=announcement)
 
-    raise typer.Exit(supervisor.run(child, processes=processes, prepare=prepare))
+    watch = Changes(Path.cwd()).next if is_reloading else None
+    raise typer.Exit(supervisor.run(child, processes=processes, prepare=prepare, watch=watch))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -33,6 +34,7 @@ _FILE = "sqlite:///"
 _LOOK_AGAIN = 2.0
 """Seconds after which one who waits is told why the job is not running."""
 MOST_COUNTED = 10_000
+_LOG = logging.getLogger("jobpipe.types")
 _MOVES = {"cancel": Move.CANCEL, "retry": Move.REVIVE}
 
 Tell = Callable[[Explanation], object]
@@ -244,9 +246,11 @@ class StoreTarget(Target):
 
     def __enter__(self) -> Self:
         self._loop.__enter__()
+        _LOG.addFilter(_is_said)
         return self
 
     def __exit__(self, *_: object) -> None:
+        _LOG.removeFilter(_is_said)
         self._pipe.close()
         self._loop.__exit__(None, None, None)
 
@@ -268,6 +272,11 @@ class StoreTarget(Target):
     def check(self) -> tuple[str, list[str]]:
         store = self._pipe.store
         return store.url, store.check()
+
+
+def _is_said(_: logging.LogRecord) -> bool:
+    """Why nothing: the command itself says what the receipts warn of."""
+    return False
 
 
 def _load(app: str | None) -> Jobpipe:

@@ -26,7 +26,7 @@ from ..model import json
 from ..model.ids import check_id, check_name, check_text, new_id
 from ..model.job import Job, JobStatus
 from ..model.newjob import Receipt
-from ..model.request import JobOptions, JobRequest, read, read_many
+from ..model.request import JobOptions, JobRequest, read_many, request_of
 from .call import Answer, Call, Verb
 
 T = TypeVar("T")
@@ -57,13 +57,12 @@ class _Accepted(Struct):
 # Enqueue
 
 
-def enqueue(type: str, payload: Any = None, **options: Unpack[JobOptions]) -> Verb[Receipt]:
-    """Enqueue a job; options and errors are those of `Jobpipe.enqueue`.
+def enqueue(type: str | JobRequest, payload: Any = None, **options: Unpack[JobOptions]) -> Verb[Receipt]:
+    """Enqueue a job, of a type and a payload or as a request; options and errors are those of `Jobpipe.enqueue`.
 
     Without an `id`, one is made before the job is first sent, so that a lost answer makes no second job.
     """
-    given = {name: value for name, value in options.items() if value is not None}
-    request = read({"type": type, "payload": payload, **given})
+    request = request_of(type, payload, options)
     made, raw = _sent(request)
     answer = yield Call(
         method="POST", path="/enqueue", body=msgspec.json.encode(raw), is_repeatable=_is_repeatable(request)

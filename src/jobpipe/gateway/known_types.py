@@ -17,7 +17,7 @@ from ..model.newjob import Answer, NewJob
 from ..model.text import did_you_mean
 from .lazy_store import Gateway
 
-logger = logging.getLogger("jobpipe")
+logger = logging.getLogger("jobpipe.types")
 
 _FRESH = 3.0
 """Seconds for which a look counts."""

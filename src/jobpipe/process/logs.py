@@ -94,15 +94,15 @@ def _quoted(value: Any) -> str:
 _FORMATTERS: dict[str, type[logging.Formatter]] = {"text": TextFormatter, "json": JsonFormatter}
 
 
-def setup_logging(style: str, stream: TextIO | None = None, level: int = logging.INFO) -> None:
-    """Log everything from INFO on to stderr, the program's own loggers too; called again, the last one holds."""
+def setup_logging(style: str, stream: TextIO | None = None, level: str = "info") -> None:
+    """Log everything from the level on to stderr, the program's own loggers too; called again, the last one holds."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(_FORMATTERS[style]())
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(level)
-    for name, level in _LEVELS.items():
-        logging.getLogger(name).setLevel(level)
+    root.setLevel(level.upper())
+    for name, least in _LEVELS.items():
+        logging.getLogger(name).setLevel(max(least, root.level))
     logging.captureWarnings(True)
     threading.excepthook = _log_thread
 

@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, NoReturn
 
 from ..errors import JobpipeError, SettingsError
@@ -36,6 +37,8 @@ _EXTRA = 2.0
 _QUICK = 1.0
 """Seconds that a child must have lived to be replaced without a pause."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
+_LOOK = 0.5
+"""Seconds between two looks for changed files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,13 +74,14 @@ def run(
     *,
     processes: int = 1,
     prepare: Callable[[Mapping[str, Any]], Terms] = lambda _: Terms(),
+    watch: Callable[[], str | None] | None = None,
 ) -> int:
     """Keep so many processes running `main` until a signal comes; the exit code.
 
-    `prepare` gets what the first child tells, and may refuse it with a JobpipeError. The program has nothing to
-    do but to end after it.
+    `prepare` gets what the first child tells, and may refuse it with a JobpipeError. When `watch` names something that has
+    changed, all children are replaced. The program has nothing to do but to end after it.
     """
-    return _Supervisor(main, processes, prepare).run()
+    return _Supervisor(main, processes, prepare, watch).run()
 
 
 class _Supervisor:
@@ -86,9 +90,12 @@ class _Supervisor:
         main: Callable[[SupervisorLink], int],
         processes: int,
         prepare: Callable[[Mapping[str, Any]], Terms],
+        watch: Callable[[], str | None] | None,
     ) -> None:
         self._main = main
         self._prepare = prepare
+        self._watch = watch
+        self._look_at = inf if watch is None else 0.0
         self._terms: Terms | None = None
         self._children: dict[int, _Child] = {}
         self._starts: list[tuple[float, int]] = [(0.0, 0)] * processes
@@ -122,6 +129,7 @@ class _Supervisor:
                         self._handle_signals()
                     elif key.data.pid in self._children:
                         self._read_messages(key.data)
+                self._reload()
                 self._update_acceptors()
                 if self._kill_at is not None and time.monotonic() >= self._kill_at:
                     self._kill_late()
@@ -135,6 +143,7 @@ class _Supervisor:
     def _patience(self) -> float | None:
         """Seconds until there is something to do by the clock."""
         times = [at for at, _ in self._starts] + ([] if self._kill_at is None else [self._kill_at])
+        times += [self._look_at] if self._watch is not None else []
         acceptors = [child.acceptor for child in self._children.values()] if self._code is None else []
         times += [acceptor.awaited_until for acceptor in acceptors if acceptor.state is State.CLOSING]
         return max(min(times) - time.monotonic(), 0.0) if times else None
@@ -266,8 +275,8 @@ class _Supervisor:
                 _tell(child, STOP)
 
     def _handle_fault(self, child: _Child, text: str, code: int) -> None:
-        """A child cannot even start: then none can, unless one could before."""
-        if self._was_ready:
+        """A child cannot even start: then none can, unless one could before, or the program is about to change."""
+        if self._was_ready or self._watch is not None:
             logger.error("process %d cannot start: %s", child.pid, text)
         elif self._code is None:
             self._give_up(text, code)
@@ -277,6 +286,23 @@ class _Supervisor:
         sys.stderr.write(f"{lines}\n" if "\n" in lines else f"error: {lines}\n")
         self._end(code)
         self._kill_all()
+
+    # Reloading
+
+    def _reload(self) -> None:
+        """Replace all children if something has changed; one that could not start is tried again only then."""
+        now = time.monotonic()
+        if self._watch is None or self._code is not None or now < self._look_at:
+            return
+        self._look_at = now + _LOOK
+        changed = self._watch()
+        if changed is None:
+            return
+        logger.info("%s has changed: restarting", escape(changed))
+        self._is_announced = False
+        self._starts = [(now, 0) for _ in self._starts]
+        for child in self._children.values():
+            child.is_leaving, child.acceptor.is_ready = True, False
 
     # Ending
 
@@ -345,6 +371,9 @@ class _Supervisor:
         if self._code is not None:
             if code > 0 and self._is_stopping:
                 logger.warning("process %d %s", child.pid, how)
+            return
+        if self._watch is not None and (child.is_leaving or not child.is_ready):
+            self._starts.append((time.monotonic() if child.is_leaving else inf, 0))
             return
         was_quick = not child.is_ready or time.monotonic() - child.started_at < _QUICK
         quick_deaths = child.quick_deaths + 1 if was_quick else 0

@@ -301,7 +301,7 @@ def test_schedules_are_listed_for_people_and_for_programs(folder: Path, empty_st
     assert re.split(r"\s{2,}", head.strip()) == ["NAME", "TYPE", "TIMING", "NEXT", "LAST RUN"]
     assert re.split(r"\s{2,}", fast.strip())[:3] == ["fast", "echo", "every 0.5 s"]
     assert re.split(r"\s{2,}", nightly.strip())[:3] == ["nightly", "echo", "0 3 * * * Europe/Berlin"]
-    assert re.fullmatch(r"tidy +sleep +every 60 s +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +in \d+ s", tidy.strip())
+    assert re.fullmatch(r"tidy +sleep +every 60 s +[\d-]{10}T[\d:]{8}[+-][\d:]{5} +in \d+ s", tidy.strip())
 
 
 def test_the_last_run_of_a_schedule_is_shown(start: Start, folder: Path) -> None:
@@ -317,7 +317,7 @@ def test_the_last_run_of_a_schedule_is_shown(start: Start, folder: Path) -> None
     assert beat["last_job"].startswith("beat@")
     _, line = call("schedules", "--store", "sqlite:///jobs.db").splitlines()
     assert re.fullmatch(
-        r"beat +beat +every 0\.1 s +[\d-]{10} [\d:]{8} +in 0 s +[\d-]{10} [\d:]{8}", line.strip()
+        r"beat +beat +every 0\.1 s +[\d-]{10}T[\d:]{8}\S{6} +in 0 s +[\d-]{10}T[\d:]{8}\S{6}", line.strip()
     )
 
 

@@ -28,7 +28,7 @@ def check_line(ended: Called, code: int, said: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["enqeue"], "No such command 'enqeue'. Did you mean 'enqueue'?"),
+        (["canel"], "No such command 'canel'. Did you mean 'cancel'?"),
         (["schedules", "putt"], "No such command 'putt'. Did you mean 'put'"),
         (["jobs", "--statsu", "done"], "No such option"),
         (["jobs", "--statsu", "done"], "--status"),

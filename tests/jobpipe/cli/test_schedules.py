@@ -63,7 +63,7 @@ def test_a_schedule_is_paused_and_goes_on(there: list[str]) -> None:
     assert "next     none while paused" in call("schedules", "show", "tidy", *there)
     assert call("schedules", "run", "tidy", *there).endswith(" queued\n")
     told = call("schedules", "resume", "tidy", *there)
-    assert re.fullmatch(r"tidy resumed: next \d{4}-\d\d-\d\d \d\d:\d\d:\d\d in (59|60) min\n", told)
+    assert re.fullmatch(r"tidy resumed: next [\d-]{10}T[\d:]{8}\S{6} in (59|60) min\n", told)
     assert call_json("schedules", "resume", "tidy", *there) == made
 
 

@@ -97,6 +97,15 @@ def test_a_lost_answer_is_asked_for_again_with_the_same_id() -> None:
     assert network.pauses == [0.1, 0.2]
 
 
+def test_a_request_is_enqueued_with_the_options_added() -> None:
+    network = Network([IN])
+    network.run(verbs.enqueue(JobRequest(type="email", payload=1, priority=5), delay=3, id="a"))
+    sent = msgspec.json.decode(network.sent[0].call.body or b"")
+    assert sent == {"type": "email", "payload": 1, "priority": 5, "delay": 3.0, "id": "a"}
+    with pytest.raises(BadInputError, match="payload is part of the request"):
+        network.run(verbs.enqueue(JobRequest(type="email"), 1))
+
+
 def test_the_job_of_a_made_id_is_new_though_the_service_knows_it_by_now() -> None:
     network = Network([])
 

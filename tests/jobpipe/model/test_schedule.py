@@ -193,7 +193,7 @@ def test_ids_of_the_fastest_ticks_differ() -> None:
         *(({"every": each}, "every") for each in (0.0, -1.0, 0.09, 366 * 86_400.0 + 1, nan, inf, -inf)),
         *(
             ({"cron": each}, "cron")
-            for each in ("", "* * * *", "60 * * * *", "@daily", "every day", "\0", "\ud800 * * * *")
+            for each in ("", "* * * *", "60 * * * *", "@reboot", "every day", "\0", "\ud800 * * * *")
         ),
         ({"cron": "0 0 30 2 *"}, "cron"),  # never
         ({"cron": "* 2 * 3 0L", "tz": "Europe/Berlin"}, "cron"),  # only in the gap

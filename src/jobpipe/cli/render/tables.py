@@ -1,4 +1,4 @@
-"""Tables: jobs and schedules for people (in columns) and for programs (JSON), on stdout.
+"""Tables: jobs and schedules for people (in columns, with local times) and for programs (JSON, in UTC), on stdout.
 
 Every string of a job is shown as text: no markup, and nothing that a terminal would act on.
 """
@@ -8,18 +8,20 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import typer
 
 from ...process.logs import escape
-from .columns import Cell, print_columns
+from .columns import Cell, Row, print_columns
 
 if TYPE_CHECKING:
     from ...gateway.explain import Explanation
+    from ...gateway.limits import LimitInfo
     from ...gateway.timetable import ScheduleInfo
+    from ...gateway.views import QueueInfo, Stats, Worker
     from ...model.job import Attempt, Job
 
 _COLOURS = {
@@ -54,7 +56,7 @@ def _dump(value: Any, indent: int | None = None) -> str:
     return json.dumps(value, indent=indent).replace("\x7f", "\\u007f")
 
 
-def print_jobs(jobs: list[Job]) -> None:
+def print_jobs(jobs: list[Job], zone: tzinfo | None = None) -> None:
     """A line a job."""
     if not jobs:
         typer.echo("no jobs")
@@ -66,7 +68,7 @@ def print_jobs(jobs: list[Job]) -> None:
             _text(job.queue),
             _status(job.status),
             Cell(f"{job.attempts}/{job.max_retries + 1}"),
-            Cell(_when(job.created_at)),
+            Cell(_when(job.created_at, zone)),
             _text(f"{job.error.type}: {job.error.message}"[:200] if job.error else ""),
         )
         for job in jobs
@@ -74,7 +76,7 @@ def print_jobs(jobs: list[Job]) -> None:
     print_columns([_header("ID", "TYPE", "QUEUE", "STATUS", "ATTEMPTS", "CREATED", "ERROR"), *rows])
 
 
-def print_job(job: Job) -> None:
+def print_job(job: Job, zone: tzinfo | None = None) -> None:
     """All of a job, a field a line, and its runs below."""
     rows: list[tuple[str, Cell | str | None]] = [
         ("id", _text(job.id)),
@@ -86,11 +88,11 @@ def print_job(job: Job) -> None:
         ("deadline", f"{job.deadline:g} s" if job.deadline else None),
         ("unique", _text(job.unique) if job.unique else None),
         ("tags", _text(", ".join(job.tags)) if job.tags else None),
-        ("created", _when(job.created_at)),
-        ("run at", _when(job.run_at)),
-        ("expires", _when(job.expires_at) if job.expires_at else None),
-        ("started", _when(job.started_at) if job.started_at else None),
-        ("finished", _when(job.finished_at) if job.finished_at else None),
+        ("created", _when(job.created_at, zone)),
+        ("run at", _when(job.run_at, zone)),
+        ("expires", _when(job.expires_at, zone) if job.expires_at else None),
+        ("started", _when(job.started_at, zone) if job.started_at else None),
+        ("finished", _when(job.finished_at, zone) if job.finished_at else None),
         ("progress", _text(f"{job.progress.value:.0%} {job.progress.note or ''}") if job.progress else None),
         ("payload", _text(_dump(job.payload))),
         ("result", _text(_dump(job.result)) if job.status == "done" else None),
@@ -98,7 +100,7 @@ def print_job(job: Job) -> None:
     ]
     for run in job.history:
         took = (run.ended_at - run.began_at).total_seconds()
-        words = f"{_when(run.began_at)}, {took:.3f} s, {run.worker}: {_end_of(run, job)}"
+        words = f"{_when(run.began_at, zone)}, {took:.3f} s, {run.worker}: {_end_of(run, job)}"
         rows.append((f"run {run.number}", _text(words)))
     _print_fields(rows)
     if job.error and job.error.traceback:
@@ -118,7 +120,7 @@ def print_explanation(explanation: Explanation) -> None:
     typer.echo(escape(explanation.text))
 
 
-def print_schedules(schedules: list[ScheduleInfo]) -> None:
+def print_schedules(schedules: list[ScheduleInfo], zone: tzinfo | None = None) -> None:
     """A line a schedule."""
     if not schedules:
         typer.echo("no schedules")
@@ -128,21 +130,21 @@ def print_schedules(schedules: list[ScheduleInfo]) -> None:
             _text(each.name),
             _text(each.type),
             _text(_timing(each)),
-            Cell(_when(each.next_at[0])) if each.next_at else Cell("paused", "yellow"),
+            Cell(_when(each.next_at[0], zone)) if each.next_at else Cell("paused", "yellow"),
             Cell(until(each.next_at[0]) if each.next_at else ""),
-            Cell(_when(each.last_at) if each.last_at else ""),
+            Cell(_when(each.last_at, zone) if each.last_at else ""),
         )
         for each in schedules
     ]
     print_columns([_header("NAME", "TYPE", "TIMING", "NEXT", "", "LAST RUN"), *rows])
 
 
-def print_schedule(schedule: ScheduleInfo) -> None:
+def print_schedule(schedule: ScheduleInfo, zone: tzinfo | None = None) -> None:
     """All of a schedule, a field a line, and its next ticks."""
-    ticks = [f"{_when(moment)} {until(moment)}" for moment in schedule.next_at]
+    ticks = [f"{_when(moment, zone)} {until(moment)}" for moment in schedule.next_at]
     last = None
     if schedule.last_at is not None:
-        last = _text(f"{_when(schedule.last_at)}, job {schedule.last_job}")
+        last = _text(f"{_when(schedule.last_at, zone)}, job {schedule.last_job}")
     _print_fields(
         [
             ("name", _text(schedule.name)),
@@ -156,6 +158,86 @@ def print_schedule(schedule: ScheduleInfo) -> None:
             *(("", tick) for tick in ticks[1:]),
         ]
     )
+
+
+def print_queues(queues: list[QueueInfo]) -> None:
+    """A line a queue."""
+    _print_table(
+        "queues",
+        ("QUEUE", "STATE", "SCHEDULED", "QUEUED", "RUNNING"),
+        [
+            (
+                _text(each.name),
+                Cell("paused", "yellow") if each.paused else Cell("running"),
+                *_numbers(each.scheduled, each.queued, each.running),
+            )
+            for each in queues
+        ],
+    )
+
+
+def print_workers(workers: list[Worker], zone: tzinfo | None = None) -> None:
+    """A line a worker."""
+    _print_table(
+        "workers",
+        ("WORKER", "SLOTS", "RUNNING", "STARTED", "SEEN", "TYPES"),
+        [
+            (
+                _text(each.name),
+                *_numbers(each.slots, len(each.running)),
+                Cell(_when(each.started_at, zone)),
+                Cell(_when(each.seen_at, zone)),
+                _text(", ".join(each.types)),
+            )
+            for each in workers
+        ],
+    )
+
+
+def print_limits(limits: list[LimitInfo], zone: tzinfo | None = None) -> None:
+    """A line a limit: of a type, or of a key of its payloads."""
+    _print_table(
+        "limits",
+        ("TYPE", "KEY", "RATE", "CONCURRENCY", "RUNNING", "QUEUED", "NEXT"),
+        [
+            (
+                _text(each.type),
+                _text("(each)" if each.is_keyed and each.key is None else each.key or ""),
+                _text(each.rate or ""),
+                *_numbers(each.concurrency, each.running, each.waiting),
+                Cell(_next(each, zone)),
+            )
+            for each in limits
+        ],
+    )
+
+
+def _next(limit: LimitInfo, zone: tzinfo | None) -> str:
+    if limit.cools_until is not None:
+        return f"cools until {_when(limit.cools_until, zone)}"
+    return _when(limit.next_at, zone) if limit.next_at else ""
+
+
+def print_stats(stats: Stats) -> None:
+    """A line a status; rates where they are known."""
+    rates = stats.per_second
+    names = [name for name in msgspec.structs.asdict(stats) if name != "per_second"]
+    rows = [
+        (_status(name), *_numbers(getattr(stats, name)), Cell(f"{rates[name]:g}" if name in rates else ""))
+        for name in names
+    ]
+    _print_table("jobs", ("STATUS", "JOBS", "PER SECOND" if rates else ""), rows)
+
+
+def _print_table(what: str, names: Sequence[str], rows: Sequence[Row]) -> None:
+    if rows:
+        print_columns([_header(*names), *rows])
+    else:
+        typer.echo(f"no {what}")
+
+
+def _numbers(*numbers: int | None) -> list[Cell]:
+    return [Cell("" if number is None else f"{number:,}") for number in numbers]
 
 
 def _print_fields(fields: Sequence[tuple[str, Cell | str | None]]) -> None:
@@ -172,12 +254,12 @@ def _header(*names: str) -> list[Cell]:
     return [Cell(name, "bold") for name in names]
 
 
-def hold_in_words(schedule: ScheduleInfo) -> str:
+def hold_in_words(schedule: ScheduleInfo, zone: tzinfo | None = None) -> str:
     """`ping paused`, or with which tick it goes on."""
     if schedule.paused:
         return f"{escape(schedule.name)} paused"
     moment = schedule.next_at[0]
-    return f"{escape(schedule.name)} resumed: next {_when(moment)} {until(moment)}"
+    return f"{escape(schedule.name)} resumed: next {_when(moment, zone)} {until(moment)}"
 
 
 _UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))
@@ -208,5 +290,7 @@ def _status(status: str) -> Cell:
     return Cell(str(status), _COLOURS.get(str(status), ""))
 
 
-def _when(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+def _when(moment: datetime, zone: tzinfo | None) -> str:
+    """In the zone, or else in local time: with its offset, so that it can be pasted back as `--run-at`."""
+    text = moment.astimezone(zone).isoformat(timespec="seconds")
+    return text.replace("+00:00", "Z") if zone is UTC else text
