@@ -5,7 +5,7 @@ A status changes in `move` alone, as TRANSITIONS says. Whoever uses it holds the
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict, deque
+from collections import Counter, OrderedDict, defaultdict, deque
 from heapq import heappop, heappush
 from itertools import count
 
@@ -26,6 +26,8 @@ class Ledger:
         self.jobs: dict[str, Record] = {}
         self.order: list[Record] = []
         """By number; the removed are dropped when they are half of it."""
+        self.tagged: defaultdict[str, dict[int, Record]] = defaultdict(dict)
+        """By tag, and by number, in its order."""
         self.scheduled = Heap()
         self._expiring: list[tuple[float, int, Record]] = []
         """A heap by expires_at, of those that wait; also of some that do no more."""
@@ -61,6 +63,8 @@ class Ledger:
         )
         self.jobs[new.id] = record
         self.order.append(record)
+        for tag in new.tags:
+            self.tagged[tag][number] = record
         self._enter(record)
         return record
 
@@ -124,6 +128,10 @@ class Ledger:
         """Forget a job."""
         self._leave(record, now)
         del self.jobs[record.new.id]
+        for tag in record.new.tags:
+            del self.tagged[tag][record.number]
+            if not self.tagged[tag]:
+                del self.tagged[tag]
 
     def tidy(self) -> None:
         """Drop what was removed from the order, once it is half of it."""
