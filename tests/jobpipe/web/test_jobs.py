@@ -300,7 +300,11 @@ def test_cancel_and_retry_follow_the_table(on_each_store: Any) -> None:
 
 def test_a_job_that_has_expired_is_accepted_and_never_run(on_each_store: Any) -> None:
     async def scenario(call: Caller) -> None:
-        for id, more in {"a": {"expires_at": "1970-01-01T00:00:00Z"}, "b": {"expires_in": 0}}.items():
+        sent: dict[str, dict[str, Any]] = {
+            "a": {"expires_at": "1970-01-01T00:00:00Z"},
+            "b": {"expires_in": 0},
+        }
+        for id, more in sent.items():
             answer = await call("POST", "/enqueue", json={"id": id, **more})
             assert (answer.status_code, answer.json()["status"]) == (202, "queued")
             await call.refused(409, "POST", f"/jobs/{id}/cancel")

@@ -80,14 +80,17 @@ class Ledger:
 
     def come_due(self, now: float) -> None:
         """End what has expired, and queue what is scheduled for now or before."""
+        self._expire(now)
+        while (record := self.scheduled.first()) and record.run_at <= now:
+            self.move(record, Move.COME_DUE, now)
+
+    def _expire(self, now: float) -> None:
         while self._expiring and self._expiring[0][0] <= now:
             _, _, record = heappop(self._expiring)
             # Why not what is leased: whether it began before, its worker knows.
             is_waiting = record.status in WAITING and record.token is None
             if is_waiting and record.may_expire and self.jobs.get(record.new.id) is record:
                 self.move(record, Move.EXPIRE, now)
-        while (record := self.scheduled.first()) and record.run_at <= now:
-            self.move(record, Move.COME_DUE, now)
 
     def move(self, record: Record, move: Move, now: float) -> None:
         """The only way in which a status changes."""
