@@ -27,14 +27,14 @@ from .gateway.signals import Signals
 from .gateway.sync import is_sync, sync
 from .gateway.throughput import Throughput
 from .gateway.timetable import Timetable
-from .gateway.views import JobPage, QueueInfo, Stats, filter_of, queues_of, stats_of
+from .gateway.views import JobFilter, JobPage, QueueInfo, Stats, filter_of, queues_of, stats_of
 from .jobtypes import builtin
 from .jobtypes.jobtype import JobType
 from .jobtypes.prepare import prepare, prepare_many
 from .jobtypes.registry import Registry
 from .model.admission import Bounds
 from .model.counts import WorkerInfo
-from .model.job import Job, JobStatus
+from .model.job import Job
 from .model.newjob import Answer, NewJob, Receipt
 from .model.request import JobOptions, JobRequest, read_many, request_of
 from .settings import Chosen, Settings, own_queue_size
@@ -237,16 +237,13 @@ class Jobpipe(Registry):
         return await self._jobs.get(id)
 
     async def page(
-        self,
-        *,
-        status: JobStatus | str | None = None,
-        type: str | None = None,
-        queue: str | None = None,
-        limit: int = 50,
-        cursor: str | None = None,
+        self, *, limit: int = 50, cursor: str | None = None, **filters: Unpack[JobFilter]
     ) -> JobPage:
-        """The newest jobs, at most `limit`; give `next_cursor` as `cursor` for the next page."""
-        return await self._jobs.page(filter_of(status=status, type=type, queue=queue), limit, cursor)
+        """The newest jobs, at most `limit`; give `next_cursor` as `cursor` for the next page.
+
+        Filters: `status`, `type`, `queue`, `tag`.
+        """
+        return await self._jobs.page(filter_of(**filters), limit, cursor)
 
     async def wait(self, id: str, timeout: float | timedelta = 30.0) -> Job:
         """Wait until the job is finished; after the `timeout`, returns it as it is then."""
@@ -284,17 +281,13 @@ class Jobpipe(Registry):
         """Run a failed or cancelled job again, with all its retries; WrongStatusError for others, or DuplicateError."""
         return await self._jobs.retry(id)
 
-    async def cancel_many(
-        self, *, status: JobStatus | str | None = None, type: str | None = None, queue: str | None = None
-    ) -> int:
-        """Cancel all jobs that match and are not finished; returns the number of jobs."""
-        return await self._jobs.cancel_many(filter_of(status=status, type=type, queue=queue))
+    async def cancel_many(self, **filters: Unpack[JobFilter]) -> int:
+        """Cancel all jobs that match and are not finished; returns the number of jobs. Filters are those of `page`."""
+        return await self._jobs.cancel_many(filter_of(**filters))
 
-    async def retry_many(
-        self, *, status: JobStatus | str | None = None, type: str | None = None, queue: str | None = None
-    ) -> int:
+    async def retry_many(self, **filters: Unpack[JobFilter]) -> int:
         """Run all failed and cancelled jobs that match again; returns the number of jobs."""
-        return await self._jobs.retry_many(filter_of(status=status, type=type, queue=queue))
+        return await self._jobs.retry_many(filter_of(**filters))
 
     async def pause(self, queue: str) -> QueueInfo:
         """Start no more jobs of the queue."""

@@ -47,6 +47,10 @@ Queue = Annotated[
     ),
 ]
 
+Tag = Annotated[
+    str | None, typer.Option("--tag", metavar="TAG", help="only jobs with this tag", show_default=False)
+]
+
 
 @guarded
 @with_target
@@ -55,6 +59,7 @@ def jobs(
     status: Status = None,
     type: Type = None,
     queue: Queue = None,
+    tag: Tag = None,
     limit: Annotated[int, typer.Option(metavar="N", help="maximum number of jobs", parser=whole_number)] = 50,
     utc: Utc = False,
     json: Json = False,
@@ -65,7 +70,7 @@ def jobs(
     from .target import open_target
 
     with open_target(flags) as target:
-        found = target.jobs(status=status, type=type, queue=queue, limit=limit)
+        found = target.jobs(status=status, type=type, queue=queue, tag=tag, limit=limit)
     if json:
         print_json(found, without=NOT_IN_LISTS)
     else:

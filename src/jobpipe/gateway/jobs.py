@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 
+from msgspec.structs import replace
+
 from ..errors import BadInputError, DuplicateError, JobNotFoundError, WrongStatusError, seconds_of
 from ..model.counts import Filter, JobEvent
 from ..model.ids import check_name, check_text
@@ -148,7 +150,7 @@ class Jobs:
         for status in statuses:
             before: int | None = None
             while True:
-                chosen = Filter(status=status, type=filter.type, queue=filter.queue)
+                chosen = replace(filter, status=status)
                 page = await async_store.call(store.page, chosen, MOST_AT_ONCE, before)
                 found = await async_store.call(verb, [job.id for job in page.jobs])
                 count += sum(each in able for each in found)

@@ -125,16 +125,6 @@ def _given(request: JobRequest) -> dict[str, Any]:
     return in_seconds({name: value for name, value in asdict(request).items() if value is not UNSET})
 
 
-def request_of(type: str | JobRequest, payload: Any, options: JobOptions) -> JobRequest:
-    """The request in the arguments of a call: a type and a payload, or a request that the options add to."""
-    given = {name: value for name, value in options.items() if value is not None}
-    if not isinstance(type, JobRequest):
-        return read({"type": type, "payload": payload, **given})
-    if payload is not None:
-        raise BadInputError("payload", "is part of the request: give it there only")
-    return read({name: value for name, value in asdict(type).items() if value is not UNSET} | given)
-
-
 def read(fields: Any, where: str = "") -> JobRequest:
     """The request in a JSON object (or the keywords of a call); BadInputError naming the field."""
     return check(convert(fields, JobRequest, where), where)
