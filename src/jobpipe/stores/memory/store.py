@@ -257,9 +257,11 @@ class MemoryStore:
             record = self._ledger.jobs.get(id)
             return None if record is None else record.key
 
-    def limits(self, type: str | None = None, key: str | None = None, limit: int = 100) -> Limits:
+    def limits(
+        self, type: str | None = None, key: str | None = None, limit: int = 100, queues: Sequence[str] = ()
+    ) -> Limits:
         with self._step() as now:
-            return self._ledger.gates.look(type, key, limit, now)
+            return self._ledger.gates.look(type, key, limit, queues, now)
 
     def events(self, after: int, limit: int) -> list[JobEvent]:
         with self._step():

@@ -62,7 +62,8 @@ class JobStore(Protocol):
         By priority, highest first, then by run_at, then in the order of insertion; none of a paused queue, none of
         a type that is cooling. A job whose type has a limit is passed over unless its gate lets it in (`Gate.enter`):
         the gate of the type, or of the job's own key if the limit is keyed. A job without a key is not held up
-        by a keyed limit: the worker that claims it has to find its key, and release it with that. A job holds its
+        by a keyed limit: the worker that claims it has to find its key, and release it with that. Where its queue has a
+        limit, too, it passes both gates or none. A job holds its
         slot in a gate until it leaves the status running. Jobs that are passed over cost other claims nothing.
 
         With `queues`, only jobs of these are claimed. Where they have rooms, each has `most` and `begin` of its own
@@ -143,10 +144,12 @@ class JobStore(Protocol):
     def key_of(self, id: str) -> str | None:
         """The key of a job; None if it has none, or is unknown."""
 
-    def limits(self, type: str | None = None, key: str | None = None, limit: int = 100) -> Limits:
+    def limits(
+        self, type: str | None = None, key: str | None = None, limit: int = 100, queues: Sequence[str] = ()
+    ) -> Limits:
         """The gates, by type and key, of all types or of one, of all keys or of one, and the types that are cooling.
 
-        Only gates with `next_at` ahead, or with jobs that hold a slot.
+        Only gates with `next_at` ahead, or with jobs that hold a slot; and those of the queues that are asked for.
         """
 
     def ahead(self, id: str) -> int:

@@ -304,9 +304,11 @@ class SqliteStore:
             row = cursor.execute(sql("key_of"), (id,)).fetchone()
             return None if row is None else row[0]
 
-    def limits(self, type: str | None = None, key: str | None = None, limit: int = 100) -> Limits:
+    def limits(
+        self, type: str | None = None, key: str | None = None, limit: int = 100, queues: Sequence[str] = ()
+    ) -> Limits:
         with self._reading() as cursor:
-            return inspecting.limits(cursor, type, key, limit, self._clock())
+            return inspecting.limits(cursor, type, key, limit, queues, self._clock())
 
     def events(self, after: int, limit: int) -> list[JobEvent]:
         with self._reading() as cursor:
