@@ -22,7 +22,7 @@ from .gateway.feed import Feed
 from .gateway.jobs import Jobs
 from .gateway.known_types import KnownTypes
 from .gateway.lazy_store import Gateway, LazyStore
-from .gateway.limits import LimitInfo, look_at_limits
+from .gateway.limits import LimitInfo, QueueLimits, look_at_limits
 from .gateway.signals import Signals
 from .gateway.sync import is_sync, sync
 from .gateway.throughput import Throughput
@@ -74,6 +74,7 @@ class Jobpipe(Registry):
         )
         self._jobs = Jobs(self._lazy_store, self.signals)
         self._known = KnownTypes(self._lazy_store, lambda: self.types)
+        self.queue = QueueLimits()  # as in `pipe.queue("mail", rate="50/s")`
         self.throughput = Throughput()
         self.service: Service | None = None
         """What runs jobs in this process, or has run them last."""
@@ -164,6 +165,7 @@ class Jobpipe(Registry):
             self.throughput,
             self.failure_hooks,
             register=self._register,
+            queue_limits=self.queue.limits,
         )
 
     def _register(self, service: Service | None) -> None:
@@ -263,9 +265,9 @@ class Jobpipe(Registry):
         return queues_of(await self.async_store.call(self.store.counts))
 
     async def limits(self) -> list[LimitInfo]:
-        """The limits of the types that workers know, their current use, and the types that are cooling."""
-        own = [job_type.limit for job_type in self.types.values() if job_type.limit is not None]
-        return await self.async_store.call(look_at_limits, self.store, own)
+        """The limits of queues and of the types that workers know, their use, and the types that are cooling."""
+        own = [each.limit for each in self.types.values() if each.limit is not None]
+        return await self.async_store.call(look_at_limits, self.store, [*own, *self.queue.limits])
 
     async def workers(self) -> list[WorkerInfo]:
         """The processes that run jobs."""

@@ -9,7 +9,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from ..model.counts import WorkerInfo
-from ..model.gate import Gate
+from ..model.gate import Gate, GateState, Limit, split_limits
 from ..model.job import Job, JobStatus, instant
 from ..model.text import counted
 from ..stores.base import JobStore, Store
@@ -107,10 +107,11 @@ def _why_queued(store: Store, job: Job, needs: str) -> Explanation:
 
 
 def _why_limited(store: JobStore, job: Job, workers: list[WorkerInfo]) -> Explanation | None:
-    """Its type is cooling, or has a limit that is reached; None if nothing of that holds it up."""
-    limit = next((each for worker in workers for each in worker.limits if each.type == job.type), None)
+    """Its type is cooling, or it or its queue has a limit that is reached; None if nothing of that holds it up."""
+    limits, of_queues = split_limits(each for worker in workers for each in worker.limits)
+    limit, queue_limit = limits.get(job.type), of_queues.get(job.queue)
     key = (store.key_of(job.id) if limit is not None and limit.is_keyed else None) or ""
-    found = store.limits(job.type, key)
+    found = store.limits(job.type, key, queues=() if queue_limit is None else (job.queue,))
     until = found.cooling.get(job.type)
     if until is not None:
         return Explanation(
@@ -119,25 +120,34 @@ def _why_limited(store: JobStore, job: Job, workers: list[WorkerInfo]) -> Explan
             text=f"Its type {job.type!r} is cooling until {_when(until)}: another service has limited its rate.",
             blockers=(job.type,),
         )
+    if queue_limit is not None:
+        whose = f"the queue {job.queue!r}"
+        held_up = _why_closed(queue_limit, found.queues[0], found.now, whose, job.queue)
+        if held_up is not None:
+            return held_up
     if limit is None or (limit.is_keyed and not key):
         return None
     whose = f"the type {job.type!r} with the key {key!r}" if limit.is_keyed else f"the type {job.type!r}"
-    state = found.gates[0] if found.gates else None
-    gate = Gate(limit, found.now, state.next_at if state else 0.0, state.running if state else 0)
-    starts_at = gate.starts_at(found.now)
+    state = found.gates[0] if found.gates else GateState(type=job.type)
+    return _why_closed(limit, state, found.now, whose, f"{job.type}:{key}" if key else job.type)
+
+
+def _why_closed(limit: Limit, state: GateState, now: float, whose: str, name: str) -> Explanation | None:
+    gate = Gate(limit, now, state.next_at, state.running)
+    starts_at = gate.starts_at(now)
     if starts_at is None:
         running = counted(gate.running, "job", f"of {whose} runs", f"of {whose} run")
         return Explanation(
             reason=Reason.CONCURRENCY,
             text=f"{running}; at most {limit.concurrency:,} may run at once.",
-            blockers=state.holders if state else (),
+            blockers=state.holders,
         )
-    if starts_at > found.now:
+    if starts_at > now:
         return Explanation(
             reason=Reason.RATE,
             until=instant(starts_at),
             text=f"The rate of {whose} is {rate_text(limit.interval)}: the next job may start at {_when(starts_at)}.",
-            blockers=(f"{job.type}:{key}" if key else job.type,),
+            blockers=(name,),
         )
     return None
 

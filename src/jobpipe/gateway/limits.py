@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
@@ -13,12 +14,14 @@ from rate_envelope_queue import BadFieldsError, Rate, RateLimited
 
 from ..errors import BadInputError
 from ..model.counts import Counts
-from ..model.gate import Gate, Limit, Limits
+from ..model.gate import Gate, GateState, Limit, Limits, split_limits
+from ..model.ids import check_name
 from ..model.job import instant
 from ..stores.base import Store
 
 __all__ = [
     "LimitInfo",
+    "QueueLimits",
     "Rate",
     "RateLimited",
     "key_of",
@@ -59,6 +62,28 @@ def limit_of(
     )
 
 
+class QueueLimits:
+    """The limits of queues that a program declares: `pipe.queue("mail", rate="50/s", concurrency=10)`."""
+
+    def __init__(self) -> None:
+        self._limits: dict[str, Limit] = {}
+
+    @property
+    def limits(self) -> list[Limit]:
+        """All of them."""
+        return list(self._limits.values())
+
+    def __call__(self, name: str, *, rate: Rate | str | None = None, concurrency: int | None = None) -> None:
+        """Limit the jobs of a queue, in all processes together; a job passes this limit and that of its type."""
+        queue = check_name("the name of the queue", name)
+        limit = limit_of(rate, concurrency, None)
+        if limit is None:
+            raise BadInputError("rate", f"or concurrency is required: {queue!r} has no other limit")
+        if queue in self._limits:
+            raise BadInputError("the name of the queue", f"{queue!r} has limits already: declare them once")
+        self._limits[queue] = replace(limit, queue=queue)
+
+
 def key_of(key: Callable[[Any], Any], argument: Any) -> str:
     """What a type's `key=` says of a payload; BadInputError if that is no key."""
     try:
@@ -82,9 +107,12 @@ def _is_storable(text: str) -> bool:
 
 
 class LimitInfo(Struct, frozen=True, kw_only=True):
-    """A limit and its current use: of a whole type, or of one of its keys."""
+    """A limit and its current use: of a whole type, of one of its keys, or of a queue."""
 
-    type: str
+    type: str | None
+    """None for a limit of a queue."""
+    queue: str | None = None
+    """None for a limit of a type."""
     key: str | None = None
     """None for the type as a whole."""
     is_keyed: bool = False
@@ -100,61 +128,61 @@ class LimitInfo(Struct, frozen=True, kw_only=True):
     holders: tuple[str, ...] = ()
     """The ids of the first of those that run."""
     waiting: int | None = None
-    """How many jobs of the type are queued; None for a key."""
+    """How many jobs of the type, or queue, are queued; None for a key."""
     cools_until: datetime | None = None
     """No job of the type starts before then: another service has limited its rate."""
 
 
 def look_at_limits(store: Store, own: Iterable[Limit]) -> list[LimitInfo]:
-    """The limits of the types that workers know, and of one's own; of keys in use the first hundred."""
-    limits = {limit.type: limit for worker in store.workers() for limit in worker.limits}
-    limits |= {limit.type: limit for limit in own}
-    found = store.limits()
+    """The limits that workers know, and of one's own; of keys in use the first hundred."""
+    limits, of_queues = split_limits([*(each for worker in store.workers() for each in worker.limits), *own])
+    found = store.limits(queues=sorted(of_queues))
     seen = {(gate.type, gate.key) for gate in found.gates}
     # Why apart: so many keys of one type may be in use that the gate of another was left off.
     left_off = [
         limit.type for limit in limits.values() if not limit.is_keyed and (limit.type, "") not in seen
     ]
     more = [gate for type in left_off for gate in store.limits(type, "").gates]
-    return limit_infos(limits.values(), Limits(found.now, found.gates + more, found.cooling), store.counts())
+    return limit_infos(
+        [*limits.values(), *of_queues.values()], replace(found, gates=found.gates + more), store.counts()
+    )
 
 
 def limit_infos(limits: Iterable[Limit], found: Limits, counts: Counts) -> list[LimitInfo]:
-    """Every limit, or every key of it that is in use, and the types that are cooling; by type and key."""
-    queued: dict[str, int] = {}
+    """Those of queues first; then every limit of a type, or every key of it that is in use, and what is cooling."""
+    queued, in_queue = Counter[str](), Counter[str]()
     for tally in counts.tallies:
         if tally.status == "queued":
-            queued[tally.type] = queued.get(tally.type, 0) + tally.count
-    by_type = {limit.type: limit for limit in limits}
-    infos = [
-        _info(by_type.get(gate.type), gate.type, gate.key, gate.next_at, gate.running, gate.holders, found)
-        for gate in found.gates
-    ]
+            queued[tally.type] += tally.count
+            in_queue[tally.queue] += tally.count
+    by_type, by_queue = split_limits(limits)
+    infos = [_info(by_type.get(gate.type), gate, found) for gate in found.gates]
     shown = {info.type for info in infos if info.key is None}
     idle = (by_type.keys() | found.cooling.keys()) - shown
-    infos += [_info(by_type.get(type), type, "", 0.0, 0, (), found) for type in idle]
-    infos = [replace(info, waiting=queued.get(info.type, 0)) if info.key is None else info for info in infos]
-    return sorted(infos, key=lambda info: (info.type, info.key or ""))
+    infos += [_info(by_type.get(type), GateState(type=type), found) for type in idle]
+    infos = [
+        info if info.key is not None or info.type is None else replace(info, waiting=queued[info.type])
+        for info in infos
+    ]
+    of_queues = [
+        replace(_info(by_queue[gate.key], gate, found), waiting=in_queue[gate.key])
+        for gate in found.queues
+        if gate.key in by_queue
+    ]
+    return [*of_queues, *sorted(infos, key=lambda info: (info.type or "", info.key or ""))]
 
 
-def _info(
-    limit: Limit | None,
-    type: str,
-    key: str,
-    next_at: float,
-    running: int,
-    holders: tuple[str, ...],
-    found: Limits,
-) -> LimitInfo:
-    limit = limit or Limit(type=type)
+def _info(limit: Limit | None, state: GateState, found: Limits) -> LimitInfo:
+    limit = limit or Limit(type=state.type)
     # Why a gate: what it says is what a claim goes by, and what `explain` tells.
-    gate = Gate(limit, found.now, next_at, running)
+    gate = Gate(limit, found.now, state.next_at, state.running)
     starts_at = gate.starts_at(found.now)
-    has_tokens = bool(limit.interval) and (bool(key) or not limit.is_keyed)
-    cools_until = found.cooling.get(type)
+    has_tokens = bool(limit.interval) and (bool(state.key) or not limit.is_keyed)
+    cools_until = found.cooling.get(state.type)
     return LimitInfo(
-        type=type,
-        key=key or None,
+        type=state.type or None,
+        queue=limit.queue or None,
+        key=None if limit.queue else state.key or None,
         is_keyed=limit.is_keyed,
         rate=rate_text(limit.interval),
         burst=limit.burst,
@@ -163,8 +191,8 @@ def _info(
         if has_tokens and starts_at is not None and starts_at > found.now
         else None,
         concurrency=limit.concurrency or None,
-        running=running,
-        holders=holders,
+        running=state.running,
+        holders=state.holders,
         cools_until=None if cools_until is None else instant(cools_until),
     )
 

@@ -69,7 +69,7 @@ class WorkerInfo(Struct, frozen=True, kw_only=True):
     """The ids of the jobs that it runs."""
     started_at: float
     limits: tuple[Limit, ...] = ()
-    """Those of its types."""
+    """Those of its types, and of queues."""
     queues: tuple[str, ...] | None = None
     """The only ones that it serves; None for all but the excepted."""
     except_queues: tuple[str, ...] = ()

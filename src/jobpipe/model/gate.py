@@ -1,11 +1,13 @@
-"""Limits: how fast, and how many at once, jobs of a type may run, and the arithmetic of a gate that they pass.
+"""Limits: how fast, and how many at once, jobs of a type or queue may run, and the arithmetic of a gate that they pass.
 
-A gate is what a store keeps for one type, or for one key of it: when its next start would be evenly paced
+A gate is what a store keeps for one queue, one type, or one key of it: when its next start would be evenly paced
 (`next_at`), and which running jobs hold a place in it. The arithmetic is here once; stores in other languages
 follow it to the letter.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from msgspec import Struct
 
@@ -19,9 +21,12 @@ MOST_PASSED_OVER = 1_000
 
 
 class Limit(Struct, frozen=True, kw_only=True, gc=False):
-    """What a worker knows of the limits of one of its types."""
+    """What a worker knows of the limits of one of its types, or of a queue."""
 
-    type: str
+    type: str = ""
+    """Empty for that of a queue."""
+    queue: str = ""
+    """Empty for that of a type."""
     interval: float = 0.0
     """Seconds between two starts at an even pace; 0 if there is no rate."""
     burst: int = 1
@@ -32,12 +37,21 @@ class Limit(Struct, frozen=True, kw_only=True, gc=False):
     """Is it for each key of the type by itself?"""
 
 
+def split_limits(limits: Iterable[Limit]) -> tuple[dict[str, Limit], dict[str, Limit]]:
+    """Those of types by type, and those of queues by queue: a job passes both."""
+    told = list(limits)
+    return {each.type: each for each in told if not each.queue}, {
+        each.queue: each for each in told if each.queue
+    }
+
+
 class GateState(Struct, frozen=True, kw_only=True):
     """A gate as it was when somebody looked."""
 
     type: str
+    """Empty for the gate of a queue."""
     key: str = ""
-    """Empty for the gate of the whole type."""
+    """Empty for the gate of the whole type; the queue for that of a queue."""
     next_at: float = 0.0
     """When the next start would be evenly paced; 0 if that is now."""
     running: int = 0
@@ -53,6 +67,8 @@ class Limits(Struct, frozen=True):
     gates: list[GateState]
     cooling: dict[str, float]
     """Until when types start nothing at all, by type; only what lies ahead."""
+    queues: list[GateState] = []
+    """The gates of the queues that were asked for, in their order, idle ones too."""
 
 
 class Gate:
@@ -83,15 +99,24 @@ class Gate:
         starts_at = self.starts_at(now)
         return starts_at is not None and starts_at <= now + LEAD
 
-    def enter(self, now: float) -> float | None:
-        """Let one more in, if it may start soon: in how many seconds."""
+    def enter(self, now: float, other: Gate | None = None) -> float | None:
+        """Let one more in, if it may start soon: in how many seconds. With another gate, through both or none."""
         starts_at = self.starts_at(now)
         if starts_at is None or starts_at > now + LEAD:
             return None
-        if self.limit.interval:
-            self.next_at = max(self.next_at, starts_at) + self.limit.interval
-        self.running += 1
+        if other is not None:
+            others = other.starts_at(now)
+            if others is None or others > now + LEAD:
+                return None
+            starts_at = max(starts_at, others)
+            other._start(starts_at)
+        self._start(starts_at)
         return starts_at - now
+
+    def _start(self, at: float) -> None:
+        if self.limit.interval:
+            self.next_at = max(self.next_at, at) + self.limit.interval
+        self.running += 1
 
     def room(self, most: int, now: float) -> int:
         """How many more would be let in now, counted up to so many; they are taken to be in."""

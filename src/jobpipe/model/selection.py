@@ -1,7 +1,7 @@
 """Which candidates of a claim pass the gates of their limits: the rule, without any store.
 
-A store feeds it candidates and says how gates stand; what it answers, the store writes down. A type whose own limit is
-reached is closed for the rest of the claim. A job of a keyed limit that finds its gate closed is parked: out of
+A store feeds it candidates and says how gates stand; what it answers, the store writes down. A type, or queue, whose own
+limit is reached is closed for the rest of the claim. A job of a keyed limit that finds its gate closed is parked: out of
 the way of all claims, until the gate opens. The stores in memory and Redis follow the same rule in steps of their own.
 """
 
@@ -16,7 +16,7 @@ from .lease import Room
 Candidate: TypeAlias = tuple[float, float, int, str, str, str | None]
 """Minus its priority, run_at and seq, then queue, type and key; the order is that of claims."""
 Name: TypeAlias = tuple[str, str]
-"""Of a gate: type and key."""
+"""Of a gate: type and key; of that of a queue: nothing and the queue."""
 Place: TypeAlias = tuple[str | None, float]
 """Of a job to be claimed: the key of the gate that it passed, None if there was none, and the seconds until it starts."""
 _FREE: Place = (None, 0.0)
@@ -55,6 +55,7 @@ class Selection:
         now: float,
         gates: dict[Name, Gate],
         shares: Shares | None = None,
+        queue_limits: Mapping[str, Limit] | None = None,
     ) -> None:
         self._limits = limits
         self._most = most
@@ -62,6 +63,9 @@ class Selection:
         self._gates = gates
         """As they stand: all that candidates come to must be there by then, if only by `__missing__`."""
         self._shares = shares
+        self._queue_limits = queue_limits or {}
+        self.closed_queues: set[str] = set()
+        """Those whose own limit was reached."""
         self.entered: set[Name] = set()
         """Gates that somebody passed."""
         self.closed: set[str] = set()
@@ -92,7 +96,12 @@ class Selection:
             elif begin is not None and taken >= begin and seq in alone:
                 self.is_cut = True
                 return
-            place = self._enter(type, key) if type in self._limits else _FREE
+            if queue in self._queue_limits:
+                place = self._enter(type, key, queue)
+                if queue in self.closed_queues:
+                    continue
+            else:
+                place = self._enter(type, key) if type in self._limits else _FREE
             if place is not None:
                 yield candidate, place
                 taken += 1
@@ -124,7 +133,7 @@ class Selection:
 
     def paces(self) -> dict[Name, float]:
         """When the next start is evenly paced, of the gates with a rate that let somebody in."""
-        paced = [name for name in self.entered if self._limits[name[0]].interval]
+        paced = [name for name in self.entered if self._gates[name].limit.interval]
         return {name: self._gates[name].next_at for name in paced}
 
     def with_room(self, names: Iterable[Name]) -> list[Name]:
@@ -133,17 +142,26 @@ class Selection:
         gates = [(name, self._gates.get(name)) for name in names]
         return [name for name, gate in gates if gate is None or gate.is_open(self._now)]
 
-    def _enter(self, type: str, key: str | None) -> Place | None:
+    def _enter(self, type: str, key: str | None, queue: str = "") -> Place | None:
         name = self.gate_of(type, key)
-        if name is None:
+        whole = self._gates["", queue] if queue else None
+        if whole is not None and not whole.is_open(self._now):
+            self.closed_queues.add(queue)
+            self.wait(whole.opens_at(self._now) - self._now)
+            return None
+        gate = self._gates[name] if name is not None else whole
+        if gate is None:
             return _FREE
-        gate = self._gates[name]
-        starts_in = gate.enter(self._now)
+        starts_in = gate.enter(self._now, None if gate is whole else whole)
         if starts_in is not None:
+            if whole is not None:
+                self.entered.add(("", queue))
+            if name is None:
+                return None, starts_in
             self.entered.add(name)
             return name[1], starts_in
         opens_at = gate.opens_at(self._now)
-        if gate.limit.is_keyed:
+        if name is not None and gate.limit.is_keyed:
             self.closing[name] = opens_at
         else:
             self.closed.add(type)

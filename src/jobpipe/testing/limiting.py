@@ -282,6 +282,34 @@ class Limiting:
         store.cancel(["j1"])
         assert ids(take(store, 10, limits=ONE_EACH)) == ["j2"]
 
+    # Limits of queues
+
+    def test_limit_of_a_queue_holds_for_all_its_types_and_no_other_queue(self, store: Store) -> None:
+        one = (Limit(queue="mail", concurrency=1),)
+        put(store, new_job("a", queue="mail"), new_job("b", queue="mail", type="other"), new_job("c"))
+        claims = store.claim("w1", ["work", "other"], 10, 60, one).claims
+        assert ids(claims) == ["a", "c"]
+        assert store.claim("w2", ["work", "other"], 10, 60, one).claims == []
+        (gate,) = store.limits(queues=["mail"]).queues
+        assert (gate.type, gate.key, gate.running, gate.holders) == ("", "mail", 1, ("a",))
+        assert store.limits().gates == []
+        finish(store, claims[0])
+        assert ids(store.claim("w2", ["work", "other"], 10, 60, one).claims) == ["b"]
+
+    @pytest.mark.parametrize("limits", [SLOW, SLOW_EACH], ids=["type", "key"])
+    def test_job_passes_the_limits_of_its_queue_and_of_its_type(
+        self, store: Store, harness: StoreHarness, limits: tuple[Limit, ...]
+    ) -> None:
+        """A job that one gate does not let in takes nothing from the other."""
+        both = (*limits, Limit(queue="mail", interval=10.0, burst=3))
+        put(store, *(new_job(f"j{n}", queue="mail", key="k") for n in range(2)))
+        put(store, *(new_job(f"o{n}", queue="mail", type="other") for n in range(4)))
+        assert ids(store.claim("w1", ["work", "other"], 10, 60, both).claims) == ["j0", "o0", "o1"]
+        harness.elapse(10)
+        assert ids(store.claim("w1", ["work", "other"], 10, 60, both).claims) == ["j1"]
+        harness.elapse(30)
+        assert ids(store.claim("w1", ["work", "other"], 10, 60, both).claims) == ["o2", "o3"]
+
     # Inspect
 
     def test_gates_tell_who_holds_them_and_until_when(self, store: Store, harness: StoreHarness) -> None:

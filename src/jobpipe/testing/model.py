@@ -89,6 +89,13 @@ LIMITS: list[tuple[Limit, ...]] = [
     (Limit(type="t0", interval=1.0), Limit(type="t1", concurrency=2)),
     (Limit(type="t0", concurrency=1, is_keyed=True), Limit(type="t1", interval=2.0, burst=2)),
     (Limit(type="t0", interval=3.0, concurrency=1, is_keyed=True),),
+    (Limit(queue="q0", concurrency=1),),
+    (
+        Limit(queue="q0", interval=1.0, burst=2),
+        Limit(queue="q1", concurrency=2),
+        Limit(type="t0", interval=1.0),
+    ),
+    (Limit(queue="q0", interval=2.0, concurrency=2), Limit(type="t0", concurrency=1, is_keyed=True)),
 ]
 """What holds in a run of the machine. Why in all of it: a limit that was lifted may hold for a while yet."""
 rooms = st.builds(Room, st.integers(0, 3), st.integers(0, 2))
@@ -202,19 +209,11 @@ class StoreMachine(RuleBasedStateMachine):
         begin=st.sampled_from([None, None, 0, 1]),
         queues=choices,
     )
-    def claim(
-        self,
-        worker: str,
-        types: list[str],
-        limit: int,
-        lease: float,
-        begin: int | None,
-        queues: QueueChoice | None,
-    ) -> None:
+    def claim(self, limit: int, queues: QueueChoice | None, **asked: Any) -> None:
         if queues is not None and queues.rooms:
             limit = sum(room.most for room in queues.rooms.values())
-        actual = self.store.claim(worker, types, limit, lease, self.limits, begin, queues)
-        expected = self.oracle.claim(worker, types, limit, lease, self.limits, begin, queues)
+        asked |= {"limit": limit, "limits": self.limits, "queues": queues}
+        actual, expected = self.store.claim(**asked), self.oracle.claim(**asked)
         # else it is a hint, and a store may know more or less of its gates, and of queues that are not meant
         if not self.limits and queues is None:
             assert actual.due_in == expected.due_in
@@ -349,7 +348,8 @@ class StoreMachine(RuleBasedStateMachine):
     @invariant()
     def limits_are_equal(self) -> None:
         self._same(lambda store: [store.key_of(id) for id in IDS])
-        self._same(lambda store: store.limits(), lambda limits: _with_sets(limits))
+        queues = [limit.queue for limit in self.limits if limit.queue]
+        self._same(lambda store: store.limits(queues=queues), lambda limits: _with_sets(limits))
 
     @invariant()
     def of_each_name_one_waits_and_one_runs(self) -> None:
@@ -392,8 +392,11 @@ def _without_token(claim: Claim) -> Claim:
 
 def _with_sets(limits: Limits) -> Limits:
     """Without the order of the holders: those that began at one instant have none."""
-    gates = [replace(gate, holders=tuple(sorted(gate.holders))) for gate in limits.gates]
-    return Limits(limits.now, gates, limits.cooling)
+    gates, queues = (
+        [replace(gate, holders=tuple(sorted(gate.holders))) for gate in found]
+        for found in (limits.gates, limits.queues)
+    )
+    return Limits(limits.now, gates, limits.cooling, queues)
 
 
 def _by_job(events: list[JobEvent]) -> list[JobEvent]:

@@ -57,6 +57,10 @@ class ClaimLoop:
         self._types = list(worker.types)
         self._unrated = [type for type in self._types if type not in rated]
         self._pools = held.pools
+        self._rated_queues = frozenset(
+            limit.queue for limit in worker.limits if limit.queue and limit.interval
+        )
+        self._has_rates = any(limit.interval for limit in worker.limits)
         self._held = held
         self._executor = executor
         self._settler = settler
@@ -136,14 +140,13 @@ class ClaimLoop:
         # Why not all types, or pools: a job whose time to start has come must not wait for a slot.
         ready = {pool: room for pool, room in rooms.items() if pool.has_slots(held.now())}
         types = self._types if ready else self._unrated
-        asked = ready if ready and len(self._unrated) < len(self._types) else rooms
+        asked = ready if ready and self._has_rates else rooms
         reach("claim-before")
         asked_at = held.now()  # Why before: nobody knows when in the meantime the leases began
         told = {pool: Room(room, held.slots_to_begin(pool)) for pool, room in asked.items()}
         room, begin = total(told.values())
-        result = self._store.claim(
-            worker.name, types, room, self._lease, worker.limits, begin, self._pools.choice(told)
-        )
+        queues = self._pools.choice(told) if ready else self._pools.choice(told, self._rated_queues)
+        result = self._store.claim(worker.name, types, room, self._lease, worker.limits, begin, queues)
         if result.claims:
             reach("claim-after")
         for pool in asked:

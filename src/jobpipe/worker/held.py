@@ -12,7 +12,7 @@ from ..model.lease import Claim
 
 if TYPE_CHECKING:
     from ..jobtypes.jobtype import JobType
-    from .slots import Pool
+    from .slots import Pools
 
 _FIRST = 10_000
 """More than any two priorities of jobs differ."""
@@ -23,18 +23,19 @@ class HeldJob:
 
     __slots__ = (
         *("began_at", "claim", "envelope", "is_cancelling", "is_ended", "is_gone", "job_type", "progress"),
-        *("begins_before", "held_until", "is_begin_stored", "is_begin_told", "key", "pool", "result"),
-        "taken_at",
+        *("begins_before", "held_until", "is_begin_stored", "is_begin_told", "is_limited", "key", "pool"),
+        *("result", "taken_at"),
     )
 
     envelope: Envelope[HeldJob]
 
     def __init__(
-        self, claim: Claim, job_type: JobType[..., Any], pool: Pool, now: float, held_until: float
+        self, claim: Claim, job_type: JobType[..., Any], pools: Pools, now: float, held_until: float
     ) -> None:
         self.claim = claim
         self.job_type = job_type
-        self.pool = pool
+        self.pool = pools.of(claim.queue)
+        self.is_limited = job_type.limit is not None or claim.queue in pools.limited
         self.key: str | None = None  # found here, since who put the job in did not know its type
         self.taken_at = now + claim.starts_in
         self.held_until = held_until  # at least, by the runner's clock
@@ -59,7 +60,7 @@ class HeldJob:
     @property
     def started_at(self) -> float:
         """When it began, by the clock of the store. Why not to the letter with a limit: it has its place in a rate."""
-        late = 0.0 if self.job_type.limit is not None else self.began_at - self.taken_at
+        late = 0.0 if self.is_limited else self.began_at - self.taken_at
         return self.claim.started_at + late
 
     @property
@@ -77,5 +78,5 @@ class HeldJob:
     @property
     def priority(self) -> int:
         """Among the jobs that wait here: first those that others see running, then those whose time to start has come."""
-        ranks = 2 * self.claim.has_begun + (self.job_type.limit is not None)
+        ranks = 2 * self.claim.has_begun + self.is_limited
         return self.claim.priority + ranks * _FIRST

@@ -106,13 +106,7 @@ class HeldJobs:
         now = self.now()
         with self._lock:
             runs = [
-                HeldJob(
-                    claim,
-                    self._types[claim.type],
-                    self.pools.of(claim.queue),
-                    now,
-                    self._arriving[claim.lease],
-                )
+                HeldJob(claim, self._types[claim.type], self.pools, now, self._arriving[claim.lease])
                 for claim in claims
             ]
             for run in runs:

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from rate_envelope_queue import AsyncRateEnvelopeQueue, Clock, SystemClock
 
 from ..model.counts import WorkerInfo
+from ..model.gate import Limit
 from ..stores.base import News
 from .claim_loop import ClaimLoop
 from .executor import Executor
@@ -55,6 +56,7 @@ class Runner:
         lease: float,
         queues: Mapping[str, int | None] | None = None,
         except_queues: Sequence[str] = (),
+        queue_limits: Sequence[Limit] = (),
         clock: Clock = _CLOCK,
         name: str | None = None,
     ) -> None:
@@ -66,7 +68,10 @@ class Runner:
             slots=slots,
             running=(),
             started_at=time.time(),
-            limits=tuple(job_type.limit for job_type in able.values() if job_type.limit is not None),
+            limits=(
+                *(job_type.limit for job_type in able.values() if job_type.limit is not None),
+                *queue_limits,
+            ),
             queues=tuple(queues) if queues else None,
             except_queues=tuple(except_queues),
             slots_by_queue={queue: own for queue, own in (queues or {}).items() if own},

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..gateway.timetable import Timetable
     from ..jobtypes.jobtype import JobType
     from ..model.counts import Counts
+    from ..model.gate import Limit
     from ..settings import Settings
     from ..stores.base import Store
 
@@ -53,6 +54,7 @@ class Service:
         hooks: Sequence[Hook],
         *,
         register: Callable[[Service | None], None],
+        queue_limits: Sequence[Limit] = (),
     ) -> None:
         self.meters = Meters()
         self.is_stopping = False
@@ -62,6 +64,7 @@ class Service:
         self._lazy_store = lazy_store
         self._settings = settings
         self._types = _chosen(types, settings.types)
+        self._queue_limits = queue_limits
         self._schedules = schedules
         self._signals = signals
         self._throughput = throughput
@@ -97,6 +100,7 @@ class Service:
                 lease=self._settings.lease,
                 queues=slots_of(self._settings.queues),
                 except_queues=self._settings.except_queues,
+                queue_limits=self._queue_limits,
             )
             await self.runner.start()
         self._heartbeat_store = gateway.store.sibling()

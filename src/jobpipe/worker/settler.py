@@ -104,7 +104,7 @@ class Settler:
         if run is not None:
             if outcome.cools:
                 self._held.cooled(run.claim.type)
-            if run.job_type.limit is not None or outcome.waits_again:
+            if run.is_limited or outcome.waits_again:
                 self._held.wake.set()  # only now its place is free, or the time of its next run known
         if not is_recorded and not (run is not None and run.is_cancelling):
             logger.warning("%s", LeaseLostError(lease.id))

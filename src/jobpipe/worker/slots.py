@@ -49,6 +49,8 @@ class Pools:
         self._shared = None if self._by_queue else Pool(worker.slots)
         self.all: list[Pool] = [self._shared] if self._shared is not None else list(self._by_queue.values())
         self._choice = _choice_of(worker)
+        self.limited = frozenset(limit.queue for limit in worker.limits if limit.queue)
+        """Queues with limits of their own."""
 
     @property
     def concurrency(self) -> Mapping[str, int]:
@@ -64,12 +66,18 @@ class Pools:
         """Is it time to claim more for one of them?"""
         return any(pool.is_low for pool in self.all)
 
-    def choice(self, rooms: Mapping[Pool, Room]) -> QueueChoice | None:
-        """What a claim is told of the queues; None if it is for all."""
-        if self._shared is not None:
+    def choice(self, rooms: Mapping[Pool, Room], without: frozenset[str] = frozenset()) -> QueueChoice | None:
+        """What a claim is told of the queues, some left out; None if it is for all."""
+        if self._shared is None:
+            asked = {queue: pool for queue, pool in self._by_queue.items() if pool in rooms}
+            found = {queue: rooms[pool] for queue, pool in asked.items() if queue not in without}
+            return QueueChoice(rooms=found) if found else QueueChoice(only=frozenset())
+        if not without:
             return self._choice
-        found = {queue: rooms[pool] for queue, pool in self._by_queue.items() if pool in rooms}
-        return QueueChoice(rooms=found)
+        chosen = self._choice or QueueChoice()
+        if chosen.only is not None:
+            return QueueChoice(only=chosen.only - without)
+        return QueueChoice(excluded=chosen.excluded | without)
 
 
 def _choice_of(worker: WorkerInfo) -> QueueChoice | None:

@@ -196,3 +196,30 @@ def test_gates_let_jobs_in_as_the_arithmetic_says(kept: Kept, limit: Limit, turn
         next_at = gate.next_at
         held += [claim.lease for claim in claims]
     store.cancel(ids)
+
+
+@rule
+@given(whole=limits, own=st.one_of(st.none(), limits), turns=turns)
+def test_jobs_pass_the_gates_of_their_queue_and_of_their_type(
+    kept: Kept, whole: Limit, own: Limit | None, turns: list[Turn]
+) -> None:
+    store, time = kept
+    name = f"t{next(numbers)}"
+    told = [replace(whole, queue=name), *([] if own is None else [replace(own, type=name)])]
+    ids = [f"{name}.{n}" for n in range(24)]
+    store.insert([[new_job(id, type=name, queue=name) for id in ids]])
+    paces, held = [0.0, 0.0], list[Lease]()
+    for turn in turns:
+        time.elapse(turn.seconds)
+        ended, held = held[: turn.ending], held[turn.ending :]
+        assert all(store.settle([Settlement(lease, Outcome(move=Move.SUCCEED)) for lease in ended]))
+        gates = [Gate(limit, time(), at, len(held)) for limit, at in zip(told, paces, strict=False)]
+        expected = [gates[-1].enter(time(), *gates[:-1]) for _ in range(turn.wanted)]
+        claims = store.claim("w", [name], turn.wanted, 1_000.0, told).claims
+        assert [claim.starts_in for claim in claims] == [each for each in expected if each is not None]
+        paces = [gate.next_at for gate in gates]
+        held += [claim.lease for claim in claims]
+        (state,) = store.limits(queues=[name]).queues
+        assert (state.running, state.next_at) == (len(held), paces[0] if paces[0] > time() else 0.0)
+    store.release(held)
+    store.cancel(ids)

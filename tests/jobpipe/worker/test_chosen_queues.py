@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jobpipe import Jobpipe, JobRequest, JobStatus, current_job
-from jobpipe.errors import SettingsError
+from jobpipe.errors import BadInputError, SettingsError
 from jobpipe.gateway.explain import Reason
 
 from ...support.gates import AsyncGate
@@ -152,3 +152,66 @@ def test_what_cannot_be_is_refused(memory: Jobpipe, chosen: Any, words: str) -> 
 
     with pytest.raises(SettingsError, match=words):
         run(scenario())
+
+
+def test_limit_of_a_queue_holds_for_all_its_types(pipe: Jobpipe) -> None:
+    async def scenario() -> None:
+        gate = AsyncGate()
+        pipe.queue("mail", concurrency=1)
+        pipe.job("one")(gate.pass_through)
+        pipe.job("two", queue="mail")(lambda: None)
+        async with pipe, pipe.running(workers=4):
+            await pipe.enqueue("one", id="one", queue="mail")
+            await gate.began.wait()
+            await pipe.enqueue("two", id="two")
+            await pipe.enqueue("two", id="elsewhere", queue="other")
+            await finished(pipe, "elsewhere")
+            assert (await pipe.get("two")).status is JobStatus.QUEUED
+            found = await pipe.explain("two")
+            assert (found.reason, found.blockers) == (Reason.CONCURRENCY, ("one",))
+            assert found.text == "1 job of the queue 'mail' runs; at most 1 may run at once."
+            (info,) = await pipe.limits()
+            assert (info.type, info.queue, info.key, info.concurrency) == (None, "mail", None, 1)
+            assert (info.running, info.waiting, info.holders) == (1, 1, ("one",))
+            gate.go.set()
+            await finished(pipe, "two")
+
+    run(scenario())
+
+
+def test_rate_of_a_queue_holds_for_all_its_types(pipe: Jobpipe) -> None:
+    async def scenario() -> None:
+        pipe.queue("mail", rate="1/h")
+        pipe.job("mine", rate="100/s")(lambda: None)
+        async with pipe, pipe.running(workers=4):
+            await pipe.enqueue("echo", id="first", queue="mail")
+            await finished(pipe, "first")
+            await pipe.enqueue("mine", id="second", queue="mail")
+            await pipe.enqueue("mine", id="elsewhere")
+            await finished(pipe, "elsewhere")
+            found = await pipe.explain("second")
+            assert (found.reason, found.blockers) == (Reason.RATE, ("mail",))
+            assert found.text.startswith("The rate of the queue 'mail' is 1/h: the next job may start at")
+            first, second = await pipe.limits()
+            assert (first.queue, first.rate, first.tokens, first.next_at) == ("mail", "1/h", 0.0, found.until)
+            assert (second.type, second.queue) == ("mine", None)
+
+    run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, "^rate or concurrency is required: 'mail' has no other limit"),
+        ({"concurrency": 0}, "^concurrency must be a whole number >= 1, got 0"),
+        ({"rate": "fast"}, "^rate "),
+    ],
+)
+def test_limits_of_a_queue_that_limit_nothing_are_refused(memory: Jobpipe, options: Any, words: str) -> None:
+    with pytest.raises(BadInputError, match=words):
+        memory.queue("mail", **options)
+    memory.queue("mail", concurrency=1)
+    with pytest.raises(BadInputError, match="'mail' has limits already"):
+        memory.queue("mail", concurrency=2)
+    with pytest.raises(BadInputError, match="must be 1 to 100 characters"):
+        memory.queue("a b", concurrency=2)

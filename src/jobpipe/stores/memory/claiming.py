@@ -75,7 +75,7 @@ def claim(ledger: Ledger, paused: Collection[str], order: Order, now: float) -> 
                 begin_run(ledger, record, now + starts_in, now)
             claims.append(_claim_of(record, held, now, starts_in, begins))
             following = lane.ready.first()
-        elif record.heap is lane.ready:  # it is not parked: its whole type has to wait
+        elif record.heap is lane.ready:  # it is not parked: its whole type, or queue, has to wait
             following = None
         else:
             passed_over += 1

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from itertools import count, islice
 
-from ...model.gate import INSURANCE, Gate, GateState, Limit, Limits
+from ...model.gate import INSURANCE, Gate, GateState, Limit, Limits, split_limits
 from ...model.selection import way_out
 from .record import Heap, Lane, Record
 
@@ -57,6 +57,11 @@ class Gates:
         del gate.holders[record.new.id]
         if gate.parked:
             self.open_at(gate, now)
+
+    def leave_queue(self, record: Record) -> None:
+        """Give up the place that a job has in the gate of its queue, before which nothing is parked."""
+        record.is_in_queue_gate = False
+        del self.gate("", record.new.queue).holders[record.new.id]
 
     def open_at(self, gate: GateRecord, at: float) -> None:
         """Have those that are parked before the gate looked at then."""
@@ -130,24 +135,18 @@ class Gates:
         self._cooling = {type: until for type, until in self._cooling.items() if until > now}
         return self._cooling
 
-    def look(self, type: str | None, key: str | None, limit: int, now: float) -> Limits:
+    def look(
+        self, type: str | None, key: str | None, limit: int, queues: Sequence[str], now: float
+    ) -> Limits:
         found = [
             gate
             for gate in self._gates.values()
             if type in (None, gate.type) and key in (None, gate.key) and (gate.next_at > now or gate.holders)
         ]
-        found.sort(key=lambda gate: (gate.type, gate.key))
-        states = [
-            GateState(
-                type=gate.type,
-                key=gate.key,
-                next_at=gate.next_at if gate.next_at > now else 0.0,
-                running=len(gate.holders),
-                holders=tuple(islice(gate.holders, _SHOWN_HOLDERS)),
-            )
-            for gate in found[:limit]
-        ]
-        return Limits(now, states, dict(self.cooling(now)))
+        found = sorted((gate for gate in found if gate.type), key=lambda gate: (gate.type, gate.key))
+        states = [_state_of(gate, now) for gate in found[:limit]]
+        of_queues = [_state_of(self.gate("", queue), now) for queue in queues]
+        return Limits(now, states, dict(self.cooling(now)), of_queues)
 
     def parked_before(self, precedence: tuple[float, float, int], queue: str) -> int:
         """How many parked jobs of the queue come before that."""
@@ -172,6 +171,16 @@ class Gates:
         self.cooling(now)
 
 
+def _state_of(gate: GateRecord, now: float) -> GateState:
+    return GateState(
+        type=gate.type,
+        key=gate.key,
+        next_at=gate.next_at if gate.next_at > now else 0.0,
+        running=len(gate.holders),
+        holders=tuple(islice(gate.holders, _SHOWN_HOLDERS)),
+    )
+
+
 class Selection:
     """The gates during one claim: the rule of `..selection`, with records that are moved as they are met.
 
@@ -180,7 +189,7 @@ class Selection:
 
     def __init__(self, gates: Gates, limits: Sequence[Limit], now: float) -> None:
         self._gates = gates
-        self._limits = {limit.type: limit for limit in limits}
+        self._limits, self._queue_limits = split_limits(limits)
         self._now = now
         self._open: dict[tuple[str, str], tuple[GateRecord, Gate]] = {}
         self._let_out_of: list[GateRecord] = []
@@ -218,11 +227,32 @@ class Selection:
 
     def enter(self, record: Record) -> float | None:
         """In how many seconds a job may start; None if it has to wait: then it is parked, if its limit is keyed."""
+        if self._queue_limits and record.new.queue in self._queue_limits:
+            return self._enter_both(record, self._queue_limits[record.new.queue])
+        limit = self._limit_of(record)
+        return 0.0 if limit is None else self._enter_own(record, limit)
+
+    def _limit_of(self, record: Record) -> Limit | None:
         limit = self._limits.get(record.new.type)
-        if limit is None or (limit.is_keyed and record.key is None):
-            return 0.0
+        return None if limit is None or (limit.is_keyed and record.key is None) else limit
+
+    def _enter_both(self, record: Record, queue_limit: Limit) -> float | None:
+        """Through the gate of its queue and that of its type, or through none."""
+        whole, gate = self._gate(queue_limit, record.new.queue)
+        if not gate.is_open(self._now):
+            self.wait(gate.opens_at(self._now) - self._now)
+            return None
+        limit = self._limit_of(record)
+        starts_in = gate.enter(self._now) if limit is None else self._enter_own(record, limit, gate)
+        if starts_in is not None:
+            whole.next_at = gate.next_at
+            whole.holders[record.new.id] = None
+            record.is_in_queue_gate = True
+        return starts_in
+
+    def _enter_own(self, record: Record, limit: Limit, other: Gate | None = None) -> float | None:
         kept, gate = self._gate(limit, record.key or "" if limit.is_keyed else "")
-        starts_in = gate.enter(self._now)
+        starts_in = gate.enter(self._now, other)
         if starts_in is None:
             opens_at = gate.opens_at(self._now)
             if limit.is_keyed:

@@ -156,6 +156,8 @@ class Ledger:
         record.token = None
         if record.gate is not None:
             self.gates.leave(record, now)
+        if record.is_in_queue_gate:
+            self.gates.leave_queue(record)
 
     def remove(self, record: Record, now: float) -> None:
         """Forget a job."""

@@ -52,6 +52,8 @@ class Record:
     key: str | None = None
     gate: str | None = None
     """The key of the gate in which it holds a place; only while it is leased."""
+    is_in_queue_gate: bool = False
+    """Does it hold a place in that of its queue, too?"""
 
     @property
     def has_begun(self) -> bool:

@@ -279,9 +279,11 @@ class MemoryStore:
         with self._step():
             return self._ledger.names.look(unique).running
 
-    def limits(self, type: str | None = None, key: str | None = None, limit: int = 100) -> Limits:
+    def limits(
+        self, type: str | None = None, key: str | None = None, limit: int = 100, queues: Sequence[str] = ()
+    ) -> Limits:
         with self._step() as now:
-            return self._ledger.gates.look(type, key, limit, now)
+            return self._ledger.gates.look(type, key, limit, queues, now)
 
     def events(self, after: int, limit: int) -> list[JobEvent]:
         with self._step():

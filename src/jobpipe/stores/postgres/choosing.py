@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 from typing import Any, TypeAlias
 
-from ...model.gate import INSURANCE, Gate, Limit
+from ...model.gate import INSURANCE, Gate, Limit, split_limits
 from ...model.lease import QueueChoice
 from ...model.selection import Candidate, Name, Place, Selection, Shares, way_out
 from .connection import Result
@@ -45,10 +45,10 @@ class Choice:
         self._let_out_of: list[Name] = []  # gates of which some may enter, if their turn comes
         self._left: Counter[_Lane] = Counter()  # in each lane, what was looked at and stays there for now
         self._parked: dict[int, _Lane] = {}
-        self._limits = {limit.type: limit for limit in limits}
+        self._limits, self._queue_limits = split_limits(limits)
         self._queues = queues
         self._shares = Shares(queues.rooms) if queues is not None and queues.rooms else None
-        self.selection = Selection(self._limits, most, now, self._gates, self._shares)
+        self.selection = Selection(self._limits, most, now, self._gates, self._shares, self._queue_limits)
         self.taken: dict[int, Place] = {}
         """By seq."""
         self.begins: list[bool] = []
@@ -58,6 +58,7 @@ class Choice:
         """Choose, and note in the store what came of it; gates are opened only of types that nobody else looks at."""
         cooling = self.open_gates(locked)
         lanes = self._lanes(types, cooling)
+        self._read_queue_gates({queue for _, queue in lanes} & self._queue_limits.keys())
         first = self._heads(lanes, self._most)
         walks = merge(*(self._walk(lane, first[lane]) for lane in lanes))
         for (_, _, seq, queue, type, _), place in self.selection.take(walks, self._begin, self._alone):
@@ -143,7 +144,12 @@ class Choice:
 
     def _is_over(self, lane: _Lane) -> bool:
         """Will nothing more of the lane be claimed?"""
-        return lane[0] in self.selection.closed or (self._shares is not None and lane[1] in self._shares.full)
+        type, queue = lane
+        return (
+            type in self.selection.closed
+            or queue in self.selection.closed_queues
+            or (self._shares is not None and queue in self._shares.full)
+        )
 
     def _walk(self, lane: _Lane, rows: list[Candidate]) -> Iterator[Candidate]:
         """What is ready in a lane, as far as somebody asks; what was passed over meanwhile is parked."""
@@ -161,6 +167,11 @@ class Choice:
             return {}
         found = self._ask("gates_of", **_names(names)).rows
         return {(type, key): Gate(self._limits[type], self._now, at, count) for type, key, at, count in found}
+
+    def _read_queue_gates(self, queues: set[str]) -> None:
+        found = self._ask("queue_gates", queues=sorted(queues)).rows if queues else ()
+        for queue, next_at, running, _ in found:
+            self._gates["", queue] = Gate(self._queue_limits[queue], self._now, next_at, running)
 
     def _park(self) -> None:
         if self._parked:

@@ -199,7 +199,9 @@ class _Asking:
 
     def lock_types(self, order: Order, limits: Sequence[Limit]) -> list[str]:
         """Have the gates for oneself, of no more types than there are to look at; from then on time stands still."""
-        found = self("lock_types", types=order.types, limited=[limit.type for limit in limits])
+        # Why such a name for a queue: no type has it.
+        limited = [f"/{limit.queue}" if limit.queue else limit.type for limit in limits]
+        found = self("lock_types", types=order.types, limited=limited)
         self._values["now"] = self("time").rows[0][0]
         return [type for type, _ in found.rows]
 

@@ -162,7 +162,7 @@ class PostgresStore:
         queues: QueueChoice | None = None,
     ) -> ClaimResult:
         order = Order(worker, sorted(set(types)), limit, lease, begin, queues)
-        bound = [each for each in limits if each.type in order.types]
+        bound = [each for each in limits if each.queue or each.type in order.types]
         result = None if bound else self._claimer.claim(order, self._session.now())
         if result is None:
             result = self._claimer.claim_limited(order, bound, self._session.now())
@@ -262,13 +262,18 @@ class PostgresStore:
         (found,) = self._connections.run(self._step("running_of", unique=unique))
         return found.rows[0][0] if found.rows else None
 
-    def limits(self, type: str | None = None, key: str | None = None, limit: int = 100) -> Limits:
-        now, gates, cooling = self._session.read(
+    def limits(
+        self, type: str | None = None, key: str | None = None, limit: int = 100, queues: Sequence[str] = ()
+    ) -> Limits:
+        found, gates, cooling, of_queues = self._session.read(
             self._step("time"),
             self._step("gates", type=type, key=key, limit=limit),
             self._step("cooling"),
+            self._step("queue_gates", queues=list(queues)),
         )
-        return Limits(now.rows[0][0], list(map(gate_of, gates.rows)), dict(cooling.rows))
+        now = found.rows[0][0]
+        states = [gate_of(("", queue, at if at > now else 0.0, *rest)) for queue, at, *rest in of_queues.rows]
+        return Limits(now, list(map(gate_of, gates.rows)), dict(cooling.rows), states)
 
     def events(self, after: int, limit: int) -> list[JobEvent]:
         self._session.read()

@@ -69,9 +69,10 @@ class JobStore(Protocol):
         By priority, highest first, then by run_at, then in the order of insertion; none of a paused queue, none of
         a type that is cooling. A job whose type has a limit is passed over unless its gate lets it in (`Gate.enter`):
         the gate of the type, or of the job's own key if the limit is keyed. A job without a key is not held up
-        by a keyed limit: the worker that claims it has to find its key, and release it with that. A job holds its
-        slot in a gate until it leaves the status running. A job whose unique name is that of another which has begun
-        is passed over until that one is finished. Jobs that are passed over cost other claims nothing.
+        by a keyed limit: the worker that claims it has to find its key, and release it with that. Where its queue has a
+        limit, too, it passes both gates or none. A job holds its slot in a gate until it leaves the status running. A
+        job whose unique name is that of another which has begun is passed over until that one is finished. Jobs that
+        are passed over cost other claims nothing.
 
         With `queues`, only jobs of these are claimed. Where they have rooms, each has `most` and `begin` of its own
         instead of `begin`, and a suspect ends the claim for its queue only.
@@ -156,10 +157,12 @@ class JobStore(Protocol):
     def running_of(self, unique: str) -> str | None:
         """The id of the job of that unique name that has begun and is not finished; None if there is none."""
 
-    def limits(self, type: str | None = None, key: str | None = None, limit: int = 100) -> Limits:
+    def limits(
+        self, type: str | None = None, key: str | None = None, limit: int = 100, queues: Sequence[str] = ()
+    ) -> Limits:
         """The gates, by type and key, of all types or of one, of all keys or of one, and the types that are cooling.
 
-        Only gates with `next_at` ahead, or with jobs that hold a slot.
+        Only gates with `next_at` ahead, or with jobs that hold a slot; and those of the queues that are asked for.
         """
 
     def ahead(self, id: str) -> int:

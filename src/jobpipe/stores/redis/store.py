@@ -15,7 +15,7 @@ import msgspec
 from ...errors import BadInputError, DuplicateError, JobConflictError, StoreRefusedError
 from ...model.admission import Bounds
 from ...model.counts import Counts, Filter, JobEvent, Page, WorkerInfo
-from ...model.gate import Limit, Limits
+from ...model.gate import Limit, Limits, split_limits
 from ...model.job import Job, JobError, JobStatus, Progress
 from ...model.lease import ClaimResult, Lease, LeaseState, QueueChoice, Rescued, Settlement
 from ...model.newjob import Answer, ExportedJob, NewJob, Receipt, Refusal
@@ -142,7 +142,10 @@ class RedisStore:
         begin: int | None = None,
         queues: QueueChoice | None = None,
     ) -> ClaimResult:
-        bounds = {each.type: (each.interval, each.burst, each.concurrency, each.is_keyed) for each in limits}
+        bounds, of_queues = (
+            {name: (each.interval, each.burst, each.concurrency, each.is_keyed) for name, each in own.items()}
+            for own in split_limits(limits)
+        )
         told = (
             worker,
             secrets.token_hex(8),
@@ -152,6 +155,7 @@ class RedisStore:
             bounds,
             False if begin is None else begin,
             queues is not None and choice_values(queues),
+            of_queues,
         )
         packed, delays, pasts, now, due_in, has_more = self._run("claim", told, may_repeat=False)
         claims = claims_of(packed, delays, pasts, float(now))
@@ -244,8 +248,10 @@ class RedisStore:
         found = self._run("running_of", unique)
         return None if found is None else str(found.decode())
 
-    def limits(self, type: str | None = None, key: str | None = None, limit: int = 100) -> Limits:
-        told = (False if type is None else type, False if key is None else key, limit)
+    def limits(
+        self, type: str | None = None, key: str | None = None, limit: int = 100, queues: Sequence[str] = ()
+    ) -> Limits:
+        told = (False if type is None else type, False if key is None else key, limit, list(queues))
         return limits_of(self._run("limits", told))
 
     def events(self, after: int, limit: int) -> list[JobEvent]:

@@ -14,19 +14,19 @@ from ...model.job import JobStatus
 from ...model.schedule import Missed, ScheduleEntry
 from .records import text_of
 
-_read_limits = msgspec.msgpack.Decoder(
-    tuple[float, list[tuple[str, str, float, int, list[str]]], list[tuple[str, float]]]
-).decode
+_Gate = tuple[str, str, float, int, list[str]]
+_read_limits = msgspec.msgpack.Decoder(tuple[float, list[_Gate], list[tuple[str, float]], list[_Gate]]).decode
 
 
 def limits_of(packed: bytes) -> Limits:
     """What limits.lua found."""
-    now, gates, cooling = _read_limits(packed)
-    states = [
-        GateState(type=type, key=key, next_at=next_at, running=running, holders=tuple(holders))
-        for type, key, next_at, running, holders in gates
-    ]
-    return Limits(now, states, dict(cooling))
+    now, gates, cooling, of_queues = _read_limits(packed)
+    return Limits(now, list(map(_state_of, gates)), dict(cooling), list(map(_state_of, of_queues)))
+
+
+def _state_of(gate: _Gate) -> GateState:
+    type, key, next_at, running, holders = gate
+    return GateState(type=type, key=key, next_at=next_at, running=running, holders=tuple(holders))
 
 
 _read_events = msgspec.msgpack.Decoder(list[list[str | int]]).decode

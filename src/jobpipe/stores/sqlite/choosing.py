@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import merge
 
-from ...model.gate import INSURANCE, Gate, Limit
+from ...model.gate import INSURANCE, Gate, Limit, split_limits
 from ...model.lease import QueueChoice
 from ...model.selection import Candidate, Name, Place, Selection, Shares, way_out
 from .rows import text_of
@@ -29,9 +29,16 @@ def has_lane(cursor: sqlite3.Cursor, types: str, queues: QueueChoice | None) -> 
 class _Gates(dict[Name, Gate]):
     """Those that jobs have come to, each read when the first does."""
 
-    def __init__(self, cursor: sqlite3.Cursor, limits: Mapping[str, Limit], now: float) -> None:
+    def __init__(
+        self,
+        cursor: sqlite3.Cursor,
+        limits: Mapping[str, Limit],
+        queue_limits: Mapping[str, Limit],
+        now: float,
+    ) -> None:
         self._cursor = cursor
         self._limits = limits
+        self._queue_limits = queue_limits
         self._now = now
 
     def __missing__(self, name: Name) -> Gate:
@@ -39,6 +46,9 @@ class _Gates(dict[Name, Gate]):
         return gate
 
     def read(self, type: str, key: str) -> Gate:
+        if not type:
+            next_at, running, _ = self._cursor.execute(sql("queue_gate"), {"queue": key}).fetchone()
+            return Gate(self._queue_limits[key], self._now, next_at, running)
         found = self._cursor.execute(sql("gate"), {"type": type, "key": key})
         return Gate(self._limits[type], self._now, *found.fetchone())
 
@@ -63,12 +73,12 @@ class Choice:
         self._taken_of: Counter[_Lane] = Counter()
         self._parked: list[int] = []
         self._alone: set[int] = set()  # of those that were read, what is never claimed ahead
-        by_type = {limit.type: limit for limit in limits}
-        self._gates = _Gates(cursor, by_type, now)
+        by_type, by_queue = split_limits(limits)
+        self._gates = _Gates(cursor, by_type, by_queue, now)
         self._queues = queues
         self._shares = Shares(queues.rooms) if queues is not None and queues.rooms else None
         self._beginning: set[int] = set()  # by seq, where queues have rooms
-        self.selection = Selection(by_type, most, now, self._gates, self._shares)
+        self.selection = Selection(by_type, most, now, self._gates, self._shares, by_queue)
         self.taken: dict[int, Place] = {}
         """By seq."""
 
@@ -113,7 +123,12 @@ class Choice:
 
     def _is_over(self, lane: _Lane) -> bool:
         """Will nothing more of the lane be claimed?"""
-        return lane[1] in self.selection.closed or (self._shares is not None and lane[0] in self._shares.full)
+        queue, type = lane
+        return (
+            type in self.selection.closed
+            or queue in self.selection.closed_queues
+            or (self._shares is not None and queue in self._shares.full)
+        )
 
     def _walk(self, lane: _Lane) -> Iterator[Candidate]:
         """What is ready in a lane, in order, as far as somebody asks; what was passed over meanwhile is parked."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 
 import msgspec
 
@@ -50,11 +51,18 @@ def statement_of(filter: Filter) -> tuple[str, dict[str, str]]:
     return sql("page").format(source=source, number=number, filters=filters), values
 
 
-def limits(cursor: sqlite3.Cursor, type: str | None, key: str | None, limit: int, now: float) -> Limits:
+def limits(
+    cursor: sqlite3.Cursor, type: str | None, key: str | None, limit: int, queues: Sequence[str], now: float
+) -> Limits:
     """As `JobStore.limits` says."""
     values = {"type": type, "key": key, "limit": limit, "now": now}
     gates = list(map(gate_of, cursor.execute(sql("gates"), values)))
-    return Limits(now, gates, dict(cursor.execute(sql("cooling"), (now,))))
+    rows = [(queue, cursor.execute(sql("queue_gate"), {"queue": queue}).fetchone()) for queue in queues]
+    of_queues = [
+        gate_of(("", queue, next_at if next_at > now else 0.0, running, holders))
+        for queue, (next_at, running, holders) in rows
+    ]
+    return Limits(now, gates, dict(cursor.execute(sql("cooling"), (now,))), of_queues)
 
 
 def events(cursor: sqlite3.Cursor, after: int, limit: int) -> list[JobEvent]:

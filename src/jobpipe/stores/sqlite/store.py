@@ -294,9 +294,11 @@ class SqliteStore:
         with self._reading() as cursor:
             return uniques.named(cursor, unique).running
 
-    def limits(self, type: str | None = None, key: str | None = None, limit: int = 100) -> Limits:
+    def limits(
+        self, type: str | None = None, key: str | None = None, limit: int = 100, queues: Sequence[str] = ()
+    ) -> Limits:
         with self._reading() as cursor:
-            return inspecting.limits(cursor, type, key, limit, self._clock())
+            return inspecting.limits(cursor, type, key, limit, queues, self._clock())
 
     def events(self, after: int, limit: int) -> list[JobEvent]:
         with self._reading() as cursor:

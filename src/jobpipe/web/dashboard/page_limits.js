@@ -40,7 +40,7 @@ export function limitsPage({ redraw }) {
 
 function card(limit) {
   const isPattern = limit.is_keyed && limit.key === null; // tells what each key may, and is used by none
-  const title = isPattern ? `${limit.type} · each key` : limit.key === null ? limit.type : `${limit.type} · ${limit.key}`;
+  const title = limit.queue ? `Queue ${limit.queue}` : isPattern ? `${limit.type} · each key` : limit.key === null ? limit.type : `${limit.type} · ${limit.key}`;
   const isAhead = (at) => at !== null && Date.parse(at) > now();
   const cools = isAhead(limit.cools_until);
   const isFull = limit.concurrency !== null && limit.running >= limit.concurrency;
@@ -58,7 +58,7 @@ function card(limit) {
       limit.rate && !isPattern ? fact("Tokens left", limit.tokens === null ? "–" : number(Math.floor(limit.tokens * 10) / 10)) : null,
       limit.concurrency && isPattern ? fact("Concurrency", limit.concurrency) : null,
       limit.concurrency && !isPattern ? fact("Concurrency", [`${limit.running} of ${limit.concurrency}`, meter(limit.running / limit.concurrency, `${percent(limit.running / limit.concurrency)} of the concurrency limit`)]) : null,
-      limit.waiting === null ? null : fact("Waiting", jobsLink({ type: limit.type, status: "queued" }, count(limit.waiting, "job"))),
+      limit.waiting === null ? null : fact("Waiting", jobsLink({ ...(limit.queue ? { queue: limit.queue } : { type: limit.type }), status: "queued" }, count(limit.waiting, "job"))),
       isAhead(limit.next_at) ? fact("Next start", when(limit.next_at)) : null,
       cools ? fact("Cooling until", when(limit.cools_until)) : null,
     ),

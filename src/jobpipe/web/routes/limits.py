@@ -12,7 +12,7 @@ from ..site import Site
 
 
 class LimitList(Struct, frozen=True):
-    """All limits, by type and key."""
+    """All limits: those of queues, then those of types by type and key."""
 
     limits: list[LimitInfo]
 
@@ -30,7 +30,7 @@ class LimitRoutes:
                 method="GET",
                 path="/limits",
                 handler=self.all,
-                summary="The limits of job types, their current use, and the jobs that hold them",
+                summary="The limits of queues and job types, their current use, and the jobs that hold them",
                 answers={200: LimitList},
             )
         ]

@@ -5,7 +5,7 @@ SELECT named.type, named.key, CASE WHEN gates.next_at > now THEN gates.next_at E
         ORDER BY started_at, seq LIMIT 20
     )
 FROM (
-    SELECT type, key FROM jobpipe.gates WHERE next_at > jobpipe.now(%(now)s)
+    SELECT type, key FROM jobpipe.gates WHERE next_at > jobpipe.now(%(now)s) AND type <> ''
     UNION
     SELECT type, gate FROM jobpipe.jobs WHERE gate IS NOT NULL
 ) AS named

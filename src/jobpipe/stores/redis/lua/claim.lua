@@ -2,17 +2,18 @@
 -- with gates.lua
 -- told: worker, token, types, limit, seconds of the lease, limits by type, how many of the first begin (false: all),
 -- and which queues (false: all): those that it takes (false: all others), those that it does not take, and what room
--- each has (false: they share it): how many of its jobs, and how many of these begin.
+-- each has (false: they share it): how many of its jobs, and how many of these begin; and limits by queue.
 -- Answers the records, the seconds after which each may start, the time, in how many seconds to ask again, and whether
 -- there may be more.
 come_due()
-local worker, token, types, limit, lease, limits, most_begun, queues = unpack(told)
+local worker, token, types, limit, lease, limits, most_begun, queues, queue_limits = unpack(told)
 local rooms = queues and queues[3]
 local MOST_BYTES = 16 * 2 ^ 20 -- a reply should not be much longer
 local claimed, delays = {}, {} -- jobs, and the seconds after which each may start
 local pasts = {} -- packed: those with more than a first run needs, as they were before
 local gates = {} -- name -> gate: those that a job has come to
 local closed = {} -- types with a limit of their own that was reached
+local closed_queues = {} -- the same of queues
 local closing = {} -- type -> arguments of ZADD: when gates before which jobs were parked open
 local cooling = {} -- types
 local passed_over, size = 0, 0 -- jobs, and the bytes of long payloads that were claimed
@@ -25,17 +26,36 @@ local function wait(seconds)
   due_in = math.min(due_in or seconds, seconds)
 end
 
+local function gate_of(type, key, bound)
+  local name = type .. '/' .. key
+  gates[name] = gates[name] or new_gate(type, key, bound)
+  return gates[name]
+end
+
+-- The gate of its queue, if that has a limit; false if it is closed.
+local function queue_gate(job)
+  local bound = queue_limits[job[QUEUE]]
+  local gate = bound and gate_of('', job[QUEUE], bound)
+  if gate and not is_open(gate) then
+    closed_queues[job[QUEUE]] = true
+    wait(opens_at(gate) - now)
+    return false
+  end
+  return gate
+end
+
 -- In how many seconds a job may start; nothing if it has to wait: then it is parked, if its limit is keyed.
-local function enter_gate(job, bound)
-  local is_keyed = bound[4]
-  if is_keyed and job[KEY] == '' then return 0 end
-  local key = is_keyed and string.sub(job[KEY], 2) or ''
-  local name = job[TYPE] .. '/' .. key
-  local gate = gates[name] or new_gate(job[TYPE], key, bound)
-  gates[name] = gate
-  local starts_in = pass(gate)
+local function enter_gate(job, bound, whole)
+  local is_keyed = bound and bound[4]
+  if not bound or (is_keyed and job[KEY] == '') then
+    if whole then whole.is_entered = true end
+    return whole and pass(whole) or 0
+  end
+  local gate = gate_of(job[TYPE], is_keyed and string.sub(job[KEY], 2) or '', bound)
+  local starts_in = pass(gate, whole)
   if starts_in then
     gate.is_entered = true
+    if whole then whole.is_entered = true end
     return starts_in, gate
   end
   if is_keyed then
@@ -76,7 +96,7 @@ local function begins(job)
   return room[2] >= 0
 end
 
-local function claim(job, starts_in, gate)
+local function claim(job, starts_in, gate, whole)
   if not is_plain(job) then
     pasts[#pasts + 1] = packed_whole(odd[job[SEQ]] or job, PAYLOAD, HISTORY)
   end
@@ -92,6 +112,7 @@ local function claim(job, starts_in, gate)
     if job[EXPIRES_AT] then drop(EXPIRING, job[SEQ]) end
     touch(job)
   end
+  if whole then add(P .. 'holders:/' .. job[QUEUE], now + starts_in, job[ID]) end
   if gate then
     job[GATE] = '=' .. gate.key
     add(P .. 'holders:' .. gate.type .. '/' .. gate.key, now + starts_in, job[ID])
@@ -117,9 +138,14 @@ local function claim_from(cursors)
       is_cut = true
       break
     elseif not closed[cursor.type] then
-      local starts_in, gate = 0, nil
-      if bound then starts_in, gate = enter_gate(job, bound) end
-      if starts_in then claim(job, starts_in, gate) end
+      local starts_in, gate, whole = 0, nil, queue_gate(job)
+      if whole == false then
+        starts_in = nil
+      elseif bound or whole then
+        starts_in, gate = enter_gate(job, bound, whole)
+      end
+      if starts_in then claim(job, starts_in, gate, whole) end
+      is_out = closed_queues[job[QUEUE]]
     end
     advance(heap, is_out or closed[cursor.type])
   end

@@ -23,12 +23,22 @@ local function is_open(gate)
   return at and at <= now + LEAD
 end
 
--- Let one more in, if it may start soon: in how many seconds.
-local function pass(gate)
-  local at = starts_at(gate)
-  if not at or at > now + LEAD then return nil end
+local function start(gate, at)
   if gate.interval > 0 then gate.next_at = math.max(gate.next_at, at) + gate.interval end
   gate.running = gate.running + 1
+end
+
+-- Let one more in, if it may start soon: in how many seconds. With another gate, through both or none.
+local function pass(gate, other)
+  local at = starts_at(gate)
+  if not at or at > now + LEAD then return nil end
+  if other then
+    local others = starts_at(other)
+    if not others or others > now + LEAD then return nil end
+    at = math.max(at, others)
+    start(other, at)
+  end
+  start(gate, at)
   return at - now
 end
 

@@ -63,7 +63,20 @@ local function free_place(job, gate)
   left[name] = { job[TYPE], gate }
 end
 
+-- Give up the place in the gate of its queue, if there is one: who has a lease holds one.
+local function leave_queue_gate(job)
+  local queue = job[QUEUE]
+  if gated_queues[queue] == nil then
+    gated_queues[queue] = redis.call('EXISTS', P .. 'holders:/' .. queue) == 1
+  end
+  if gated_queues[queue] then
+    drop(P .. 'holders:/' .. queue, job[ID])
+    left['/' .. queue] = { '', queue }
+  end
+end
+
 local function leave_gate(job)
+  leave_queue_gate(job)
   if job[GATE] ~= '' then
     free_place(job, string.sub(job[GATE], 2))
     job[GATE] = ''

@@ -32,6 +32,7 @@ local named = {} -- queue/type -> true: of the jobs that were made
 local holders = {} -- unique name -> which jobs have it, see holders_of()
 local parkings = {} -- key of a sorted set of parked jobs that changed -> {type, key of the gate, queue}
 local left = {} -- name of a gate that a job has left -> {type, key}
+local gated_queues = {} -- queue -> are there jobs in its gate?
 local texts = {} -- name -> long text to be written, or false to be deleted
 local events, event_count = {}, 0 -- id, type, queue, status, attempts, id, ...
 local numbers = {} -- number -> as text, since the same come again and again

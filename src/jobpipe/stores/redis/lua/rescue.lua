@@ -24,6 +24,7 @@ local function clear_up(job)
   if job[STATUS] ~= 'running' then
     free_place(job, '')
     free_place(job, string.sub(job[KEY], 2))
+    leave_queue_gate(job)
   end
 end
 

@@ -6,7 +6,7 @@ SELECT named.type, named.key, CASE WHEN gates.next_at > :now THEN gates.next_at 
         )
     )
 FROM (
-    SELECT type, key FROM gates WHERE next_at > :now
+    SELECT type, key FROM gates WHERE next_at > :now AND type <> ''
     UNION
     SELECT type, gate FROM jobs WHERE gate IS NOT NULL
 ) AS named
