@@ -203,7 +203,7 @@ jobs = Fields(
     },
     needed=("id",),
 ).objects()
-_STATUSES = ("queued", "scheduled", "running", "done", "failed", "cancelled")
+_STATUSES = ("queued", "scheduled", "running", "done", "failed", "cancelled", "expired")
 selections = Fields(
     right={"status": st.sampled_from(_STATUSES), "type": good_names, "queue": good_names},
     wrong={

@@ -202,7 +202,7 @@ def test_every_reason_is_given(on: On) -> None:
         assert await reason("scheduled") is Reason.SCHEDULED
         assert (await pipe.explain("scheduled")).until == (await pipe.get("scheduled")).run_at
         assert await reason("running") is Reason.RUNNING
-        assert {await reason(id) for id in ("done", "failed", "cancelled")} == {Reason.FINISHED}
+        assert {await reason(id) for id in ("done", "failed", "cancelled", "expired")} == {Reason.FINISHED}
         assert await reason("queued") is Reason.NO_WORKER
         await pipe.pause("default")
         assert await reason("queued") is Reason.PAUSED

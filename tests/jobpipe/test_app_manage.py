@@ -52,7 +52,7 @@ def test_a_cancelled_job_stays_so_and_a_done_or_failed_one_is_refused(on: On) ->
         await one_of_each(pipe)
         before = await pipe.get("cancelled")
         assert await pipe.cancel("cancelled") == before
-        for status in ("done", "failed"):
+        for status in ("done", "failed", "expired"):
             with pytest.raises(WrongStatusError, match="cannot be cancelled") as caught:
                 await pipe.cancel(status)
             assert (caught.value.id, caught.value.status) == (status, status)

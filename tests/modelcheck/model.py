@@ -23,7 +23,7 @@ ENDS = frozenset(status.value for status in FINISHED)
 QUEUED, RUNNING = JobStatus.QUEUED.value, JobStatus.RUNNING.value
 COME_DUE, CLAIM, CANCEL = Move.COME_DUE.value, Move.BEGIN.value, Move.CANCEL.value
 FAIL, RETRY, SNOOZE = Move.FAIL.value, Move.RETRY.value, Move.SNOOZE.value
-RELEASE, RESCUE = Move.RELEASE.value, Move.RESCUE.value
+RELEASE, RESCUE, EXPIRE = Move.RELEASE.value, Move.RESCUE.value, Move.EXPIRE.value
 OUTCOMES = (Move.SUCCEED.value, FAIL, RETRY, SNOOZE, CANCEL)
 HELD, SETTLED, OLD, NEW = 1, 2, 3, 4
 """Tokens, as `canonical` names them: of the lease, of the last settlement, of none of both; and one that never was."""
@@ -121,6 +121,8 @@ class Rules:
                 yield to("ask to cancel", job._replace(is_cancel_asked=True))
         elif CANCEL in TABLE[job.status]:
             yield to("cancel", _moved(job, CANCEL))
+        if EXPIRE in TABLE[job.status] and not job.runs:
+            yield to("expire", _moved(job, EXPIRE))
         if job.is_suspect:
             yield to("rescue", self._rescued(job))
 
@@ -200,6 +202,8 @@ def check(job: Job) -> None:
     """What holds in every state; Broken where it does not."""
     if job.ends > 1 or (job.status in ENDS) != (job.ends == 1):
         raise Broken(f"a job that is {job.status} has {job.ends} outcomes")
+    if job.status == JobStatus.EXPIRED.value and job.runs:
+        raise Broken("a job that was run has expired")
     if job.runs > 1 + MAX_RETRIES:
         raise Broken(f"a job with {MAX_RETRIES} retries runs for the {job.runs}th time")
     if job.attempts != job.runs:

@@ -46,10 +46,11 @@ async def lead_to(pipe: Jobpipe, status: JobStatus, id: str | None = None, **opt
     """Put a job in and lead it to that status, as a worker would."""
     id = id or status.value
     delay = 3600 if status is JobStatus.SCHEDULED else None
-    await pipe.enqueue("echo", id, id=id, delay=delay, **options)
+    expires_in = 0 if status is JobStatus.EXPIRED else None
+    await pipe.enqueue("echo", id, id=id, delay=delay, expires_in=expires_in, **options)
     if status is JobStatus.CANCELLED:
         await pipe.cancel(id)
-    elif status not in (JobStatus.SCHEDULED, JobStatus.QUEUED):
+    elif status not in (JobStatus.SCHEDULED, JobStatus.QUEUED, JobStatus.EXPIRED):
         (claim,) = take(pipe.store, types=["echo"])
         assert claim.id == id
         if status is JobStatus.DONE:

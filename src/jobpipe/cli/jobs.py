@@ -11,6 +11,8 @@ from .completion.candidates import complete_id, complete_queue, complete_status,
 from .guard import guarded
 from .options import whole_number, with_target
 
+NOT_IN_LISTS = ("payload", "result", "history", "on_duplicate", "max_wait")
+"""Fields of a job that lists do not show."""
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]
 Status = Annotated[
     str | None,
@@ -62,7 +64,7 @@ def jobs(
     with open_target(flags) as target:
         found = target.jobs(status=status, type=type, queue=queue, limit=limit)
     if json:
-        print_json(found, without=("payload", "result", "history"))
+        print_json(found, without=NOT_IN_LISTS)
     else:
         print_jobs(found)
 

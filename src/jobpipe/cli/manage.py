@@ -13,7 +13,7 @@ from ..model.text import counted
 from ..process.logs import escape
 from .completion.candidates import complete_id, complete_queue
 from .guard import fail, guarded
-from .jobs import Json, Queue, Status, Type
+from .jobs import NOT_IN_LISTS, Json, Queue, Status, Type
 from .options import with_target
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _manage_each(target: Target, verb: str, ids: list[str], as_json: bool) -> No
             is_pending = verb == "cancel" and job.status == "running"
             typer.echo(f"{job.id} {job.status}{' (cancelling)' if is_pending else ''}")
     if as_json:
-        print_json(changed, without=("payload", "result", "history"))
+        print_json(changed, without=NOT_IN_LISTS)
     if code:
         raise typer.Exit(code)
 

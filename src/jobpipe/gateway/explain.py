@@ -44,6 +44,9 @@ def explain(store: Store, id: str, needs: Mapping[str, str]) -> Explanation | No
     job = store.get(id)
     if job is None:
         return None
+    if job.status is JobStatus.EXPIRED and job.expires_at is not None:
+        when = job.expires_at.isoformat(timespec="seconds")
+        return Explanation(reason=Reason.FINISHED, text=f"It expired at {when}: it had not begun by then.")
     if job.is_finished:
         return Explanation(reason=Reason.FINISHED, text=f"It is {job.status}.")
     if job.status is JobStatus.RUNNING:

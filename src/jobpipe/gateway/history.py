@@ -36,6 +36,7 @@ class Moment(Struct, frozen=True, kw_only=True, gc=False):
     done: float = 0.0
     failed: float = 0.0
     cancelled: float = 0.0
+    expired: float = 0.0
 
 
 class TimedMoment(Moment, frozen=True, kw_only=True, gc=False):

@@ -40,6 +40,7 @@ class Stats(Struct, frozen=True, kw_only=True):
     done: int
     failed: int
     cancelled: int
+    expired: int
     per_second: dict[str, float]
 
 

@@ -31,6 +31,7 @@ class JobStatus(StrEnum):
     DONE = "done"
     FAILED = "failed"
     CANCELLED = "cancelled"
+    EXPIRED = "expired"
 
 
 class OnDuplicate(StrEnum):
@@ -55,13 +56,19 @@ class Move(StrEnum):
     RESCUE = "rescue"
     CANCEL = "cancel"
     REVIVE = "revive"
+    EXPIRE = "expire"
 
 
 _S, _M = JobStatus, Move
 
 TRANSITIONS: Mapping[JobStatus, Mapping[Move, JobStatus]] = {
-    _S.SCHEDULED: {_M.COME_DUE: _S.QUEUED, _M.CANCEL: _S.CANCELLED},
-    _S.QUEUED: {_M.POSTPONE: _S.SCHEDULED, _M.BEGIN: _S.RUNNING, _M.CANCEL: _S.CANCELLED},
+    _S.SCHEDULED: {_M.COME_DUE: _S.QUEUED, _M.CANCEL: _S.CANCELLED, _M.EXPIRE: _S.EXPIRED},
+    _S.QUEUED: {
+        _M.POSTPONE: _S.SCHEDULED,
+        _M.BEGIN: _S.RUNNING,
+        _M.CANCEL: _S.CANCELLED,
+        _M.EXPIRE: _S.EXPIRED,
+    },
     _S.RUNNING: {
         _M.SUCCEED: _S.DONE,
         _M.FAIL: _S.FAILED,
@@ -74,10 +81,11 @@ TRANSITIONS: Mapping[JobStatus, Mapping[Move, JobStatus]] = {
     _S.DONE: {},
     _S.FAILED: {_M.REVIVE: _S.QUEUED},
     _S.CANCELLED: {_M.REVIVE: _S.QUEUED},
+    _S.EXPIRED: {},
 }
 
 WAITING = frozenset({JobStatus.SCHEDULED, JobStatus.QUEUED})
-FINISHED = frozenset({JobStatus.DONE, JobStatus.FAILED, JobStatus.CANCELLED})
+FINISHED = frozenset({JobStatus.DONE, JobStatus.FAILED, JobStatus.CANCELLED, JobStatus.EXPIRED})
 
 
 def sources(move: Move) -> tuple[JobStatus, ...]:

@@ -40,6 +40,8 @@ class Claim(Struct, frozen=True, kw_only=True, gc=False):
     key: str | None = None
     has_begun: bool = True
     """Did it begin with the claim? Otherwise it was claimed ahead, and is queued until it begins."""
+    expires_at: float | None = None
+    """By the store's clock: one that was claimed ahead must not begin from then on, but be given back."""
     problem: str | None = None
     """What is wrong with its stored values, which no call let in: it must not be run, but settled as failed."""
 

@@ -11,14 +11,14 @@ import pytest
 from .claiming import Claiming
 from .claiming_ahead import ClaimingAhead
 from .concurrency import Concurrency
-from .cooling import Cooling
+from .expiring import Expiring
 from .inserting import Inserting
 from .inspecting import Inspecting
 from .leases import Leases
 from .limiting import Limiting
 from .managing import Managing
 from .scheduling import Scheduling
-from .settling import Settling
+from .settling import Cooling, Settling
 from .tools import assert_counts_are_exact
 from .transferring import Transferring
 from .unique import Unique
@@ -36,6 +36,7 @@ class JobContract(
     ClaimingAhead,
     Limiting,
     Cooling,
+    Expiring,
     Settling,
     Leases,
     Managing,

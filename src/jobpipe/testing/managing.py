@@ -166,10 +166,16 @@ class Managing:
             JobStatus.DONE: 1,
             JobStatus.FAILED: 1,
             JobStatus.CANCELLED: 3,
+            JobStatus.EXPIRED: 1,
         }
         found = store.retry(["unknown", *ids])
         assert found[0] is None
-        assert tally(store) == {JobStatus.RUNNING: 1, JobStatus.DONE: 1, JobStatus.QUEUED: 4}
+        assert tally(store) == {
+            JobStatus.RUNNING: 1,
+            JobStatus.DONE: 1,
+            JobStatus.QUEUED: 4,
+            JobStatus.EXPIRED: 1,
+        }
 
     def test_id_twice_in_a_call_is_steered_once(self, store: Store) -> None:
         put(store, new_job("a"))
@@ -194,7 +200,7 @@ class Managing:
         put(store, new_job("young"))
         store.cancel(["young"])
         assert store.prune(keep=1_000) == 0
-        assert store.prune(keep=50) == 3
+        assert store.prune(keep=50) == 4
         assert store.prune(keep=50) == 0
         assert sorted(page_ids(store)) == ["old-queued", "old-running", "old-scheduled", "young"]
         assert store.get("old-done") is None

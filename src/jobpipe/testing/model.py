@@ -80,6 +80,8 @@ jobs = st.builds(
     delay=st.sampled_from(SECONDS),
     key=st.sampled_from([None, "k0", "k1"]),
     former_retries=st.sampled_from([(), (), (0,), (1, 2)]),
+    expires_in=st.sampled_from([None, None, None, *SECONDS]),
+    tags=st.sampled_from([(), (), ("a",), ("a", "b")]),
 )
 LIMITS: list[tuple[Limit, ...]] = [
     (),

@@ -126,6 +126,9 @@ def seconds_between(earlier: Any, later: Any) -> float:
 
 def bring_to(store: Store, id: str, status: JobStatus) -> Claim | None:
     """Insert a job and lead it to that status; its last claim, if it had one."""
+    if status is JobStatus.EXPIRED:
+        put(store, new_job(id, delay=0, expires_at=1.0))
+        return None
     put(store, new_job(id, delay=3600 if status is JobStatus.SCHEDULED else 0))
     if status in (JobStatus.SCHEDULED, JobStatus.QUEUED):
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from rate_envelope_queue import Envelope
@@ -21,7 +22,7 @@ class HeldJob:
 
     __slots__ = (
         *("began_at", "claim", "envelope", "is_cancelling", "is_ended", "is_gone", "job_type", "progress"),
-        *("held_until", "is_begin_stored", "is_begin_told", "key", "result", "taken_at"),
+        *("begins_before", "held_until", "is_begin_stored", "is_begin_told", "key", "result", "taken_at"),
     )
 
     envelope: Envelope[HeldJob]
@@ -32,6 +33,7 @@ class HeldJob:
         self.key: str | None = None  # found here, since who put the job in did not know its type
         self.taken_at = now + claim.starts_in
         self.held_until = held_until  # at least, by the runner's clock
+        self.begins_before = inf  # or never, as it expires then; by the runner's clock
         self.began_at = 0.0  # 0 until it begins
         self.is_begin_stored = claim.has_begun
         self.is_begin_told = (
@@ -42,6 +44,12 @@ class HeldJob:
         self.is_gone = False  # given back, or lost: whatever comes of it is not recorded
         self.progress: Progress | None = None
         self.result: bytes | None = None
+
+    def expire_by(self, asked_at: float) -> None:
+        """Keep to its expiry, if it has one. Why since it was asked for: the store's time was no earlier then."""
+        if self.claim.expires_at is not None:
+            claimed_at = self.claim.started_at - self.claim.starts_in
+            self.begins_before = asked_at + self.claim.expires_at - claimed_at
 
     @property
     def started_at(self) -> float:

@@ -66,6 +66,7 @@ class HeldJobs:
         self._lease = lease
         self._lock = threading.Lock()  # of the flags of a job, and of when it begins
         self._held: dict[Lease, HeldJob] = {}  # until it is settled or given back
+        self._asked_at = 0.0  # when they were claimed, or before
         self._arriving: dict[
             Lease, float
         ] = {}  # claimed, unknown to the event loop yet: until when they are held
@@ -101,6 +102,7 @@ class HeldJobs:
 
     def expect(self, claims: list[Claim], asked_at: float) -> None:
         """They were claimed. Why told in a thread: the event loop may be blocked, and leases are extended all the same."""
+        self._asked_at = asked_at
         self._arriving = {claim.lease: asked_at + self._lease for claim in claims}
 
     def hold(self, claims: list[Claim]) -> list[HeldJob]:
@@ -110,6 +112,8 @@ class HeldJobs:
             runs = [
                 HeldJob(claim, self._types[claim.type], now, self._arriving[claim.lease]) for claim in claims
             ]
+            for run in runs:
+                run.expire_by(self._asked_at)
             self._held.update((run.claim.lease, run) for run in runs)
             self._arriving = {}
         self.unended += len(runs)
@@ -130,19 +134,23 @@ class HeldJobs:
         return any(not run.is_begin_stored for run in self._held.values())
 
     def begin(self, run: HeldJob) -> bool:
-        """False if it was given back before it could begin, or its lease may have run out: this process was frozen."""
+        """False if it was given back, has expired, or its lease may have run out: this process was frozen."""
         with self._lock:
             if run.is_gone:
                 return False
             now = self.now()
-            if now <= run.held_until:
+            is_expired = now >= run.begins_before
+            if now <= run.held_until and not is_expired:
                 run.began_at = now
                 self._meters.wait_seconds[run.claim.queue].observe(run.waited)
                 if not run.is_begin_stored:
                     self.begins.add(run)
                 return True
             run.is_gone = True
-        logger.warning("job %s is given back: its lease may have run out before it could begin", run.claim.id)
+        if not is_expired:
+            logger.warning(
+                "job %s is given back: its lease may have run out before it could begin", run.claim.id
+            )
         self.call_from_thread(self._release_soon, [run])
         return False
 

@@ -46,6 +46,12 @@ def test_a_finished_job_is_finished(store: MemoryStore, status: JobStatus) -> No
     assert why(store, "a") == Explanation(reason=Reason.FINISHED, text=f"It is {status}.")
 
 
+def test_an_expired_job_says_when_it_did(store: MemoryStore) -> None:
+    bring_to(store, "a", JobStatus.EXPIRED)
+    text = "It expired at 1970-01-01T00:00:01+00:00: it had not begun by then."
+    assert why(store, "a") == Explanation(reason=Reason.FINISHED, text=text)
+
+
 def test_a_running_job_runs(store: MemoryStore) -> None:
     bring_to(store, "a", JobStatus.RUNNING)
     assert why(store, "a") == Explanation(reason=Reason.RUNNING, text="It is running, attempt 1.")

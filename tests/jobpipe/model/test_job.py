@@ -54,7 +54,7 @@ def test_waiting_running_and_finished_are_all_there_is() -> None:
 
 @pytest.mark.parametrize("status", JobStatus)
 def test_a_job_knows_whether_it_is_finished(status: JobStatus) -> None:
-    assert make(status).is_finished == (status in ("done", "failed", "cancelled"))
+    assert make(status).is_finished == (status in ("done", "failed", "cancelled", "expired"))
 
 
 def test_an_instant_is_aware_and_in_utc() -> None:

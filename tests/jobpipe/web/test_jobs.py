@@ -295,6 +295,26 @@ def test_cancel_and_retry_follow_the_table(on_each_store: Any) -> None:
     on_each_store(scenario)
 
 
+def test_a_job_that_has_expired_is_accepted_and_never_run(on_each_store: Any) -> None:
+    async def scenario(call: Caller) -> None:
+        for id, more in {"a": {"expires_at": "1970-01-01T00:00:00Z"}, "b": {"expires_in": 0}}.items():
+            answer = await call("POST", "/enqueue", json={"id": id, **more})
+            assert (answer.status_code, answer.json()["status"]) == (202, "queued")
+            await call.refused(409, "POST", f"/jobs/{id}/cancel")
+            await call.refused(409, "POST", f"/jobs/{id}/retry")
+        listed = (await call("GET", "/jobs?status=expired")).json()["jobs"]
+        assert [(job["id"], job["status"], job["attempts"]) for job in listed] == [
+            ("b", "expired", 0),
+            ("a", "expired", 0),
+        ]
+        assert listed[1]["expires_at"] == "1970-01-01T00:00:00Z"
+        assert (await call("GET", "/stats")).json()["expired"] == 2
+        assert (await call("GET", "/jobs/a/wait")).json()["finished_at"] is not None
+        assert 'jobpipe_jobs_total{status="expired",type="echo"} 2.0' in (await call("GET", "/metrics")).text
+
+    on_each_store(scenario)
+
+
 def test_many_are_cancelled_and_retried_at_once(on_each_store: Any) -> None:
     async def scenario(call: Caller) -> None:
         for number in range(4):

@@ -112,7 +112,15 @@ def test_the_numbers_add_up(on_each_store: Any) -> None:
             await call("POST", "/enqueue", json=body)
         found = (await call("GET", "/stats")).json()
         speeds = found.pop("per_second")
-        assert found == {"scheduled": 1, "queued": 2, "running": 0, "done": 0, "failed": 0, "cancelled": 0}
+        assert found == {
+            "scheduled": 1,
+            "queued": 2,
+            "running": 0,
+            "done": 0,
+            "failed": 0,
+            "cancelled": 0,
+            "expired": 0,
+        }
         assert speeds.keys() == found.keys()
 
     on_each_store(scenario)

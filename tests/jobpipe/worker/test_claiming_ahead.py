@@ -14,7 +14,9 @@ import pytest
 
 from jobpipe import Job, Jobpipe, JobStatus, Progress, current_job
 from jobpipe.model.lease import ClaimResult, Lease, LeaseState, Settlement
+from jobpipe.stores.memory import MemoryStore
 from jobpipe.stores.sqlite import SqliteStore
+from jobpipe.testing import ManualTime
 from jobpipe.worker.runner import Runner
 from rate_envelope_queue import RateLimited
 
@@ -96,6 +98,30 @@ def test_what_is_claimed_ahead_has_waited_until_it_begins(pipe: Jobpipe) -> None
             assert job.started_at is not None
             waited = (job.started_at - job.created_at).total_seconds()
             assert waits["others"].sum == pytest.approx(waited, abs=0.001)
+
+    run(scenario())
+
+
+@pytest.mark.usefixtures("patient")
+def test_what_expired_while_it_was_claimed_ahead_never_begins() -> None:
+    async def scenario() -> None:
+        gate, other, late = AsyncGate(), AsyncGate(), ManualTime()
+        pipe = Jobpipe(MemoryStore(clock=late), queue_size=0, lease=86_400)
+        pipe.job("block")(gate.pass_through)
+        pipe.job("next")(other.pass_through)
+        other.go.set()
+        async with pipe, pipe.running(workers=1):
+            await claim_ahead(pipe, "block")
+            await pipe.enqueue("next", id="next", expires_in=3_600)
+            await seen(pipe, lambda: leased(pipe), lambda ids: "next" in ids)
+            (held,) = runner_of(pipe).held.waiting()
+            assert 3_500 < held.begins_before - runner_of(pipe).held.now() <= 3_600
+            held.begins_before = runner_of(pipe).held.now()  # an hour has passed, also for the worker
+            late.elapse(3_600)
+            assert (await pipe.get("next")).status is JobStatus.QUEUED
+            gate.go.set()
+            job = await finished(pipe, "next")
+            assert (job.status, job.attempts) == (JobStatus.EXPIRED, 0)
 
     run(scenario())
 

@@ -29,6 +29,7 @@ _COLOURS = {
     "done": "green",
     "failed": "red",
     "cancelled": "magenta",
+    "expired": "dim",
 }
 _MISSED = {
     "one": "ticks missed while nothing runs are made up for by one job",

@@ -94,4 +94,5 @@ def _claim_of(record: Record, lease: Lease, now: float, starts_in: float, begins
         starts_in=starts_in,
         key=record.key,
         has_begun=begins,
+        expires_at=record.expires_at if not begins and record.may_expire else None,
     )

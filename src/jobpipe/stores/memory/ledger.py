@@ -6,6 +6,7 @@ A status changes in `move` alone, as TRANSITIONS says. Whoever uses it holds the
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
+from heapq import heappop, heappush
 from itertools import count
 
 from msgspec import structs
@@ -29,6 +30,8 @@ class Ledger:
         self.order: list[Record] = []
         """By number; the removed are dropped when they are half of it."""
         self.scheduled = Heap()
+        self._expiring: list[tuple[float, int, Record]] = []
+        """A heap by expires_at, of those that wait; also of some that do no more."""
         self.lanes: dict[str, dict[str, Lane]] = {}
         """By type and queue."""
         self.gates = Gates()
@@ -81,7 +84,13 @@ class Ledger:
         return lane
 
     def come_due(self, now: float) -> None:
-        """Queue what is scheduled for now or before."""
+        """End what has expired, and queue what is scheduled for now or before."""
+        while self._expiring and self._expiring[0][0] <= now:
+            _, _, record = heappop(self._expiring)
+            # Why not what is leased: whether it began before, its worker knows.
+            is_waiting = record.status in WAITING and record.token is None
+            if is_waiting and record.is_late(now) and self.jobs.get(record.new.id) is record:
+                self.move(record, Move.EXPIRE, now)
         while (record := self.scheduled.first()) and record.run_at <= now:
             self.move(record, Move.COME_DUE, now)
 
@@ -99,6 +108,7 @@ class Ledger:
         else:
             record.heap.discard(record)
             self._wait(record)
+            self._watch_expiry(record)
             self._look_at(old.unique)
             self.changes += 1
 
@@ -125,7 +135,12 @@ class Ledger:
         """Put a job that was claimed ahead back into its lane."""
         self._end_lease(record, now)
         self._wait(record)
+        self._watch_expiry(record)
         self.changes += 1
+
+    def _watch_expiry(self, record: Record) -> None:
+        if record.expires_at is not None and record.may_expire:
+            heappush(self._expiring, (record.expires_at, record.number, record))
 
     def _end_lease(self, record: Record, now: float) -> None:
         del self.leased[record.new.id]
@@ -182,6 +197,7 @@ class Ledger:
         if new.unique is not None:
             self.names.enter(record)
         if status in WAITING:
+            self._watch_expiry(record)
             if status is JobStatus.QUEUED:
                 self._count_queued(new.queue, 1)
             self._wait(record)

@@ -61,6 +61,15 @@ class Record:
     def precedence(self) -> tuple[float, float, int]:
         return (-self.new.priority, self.run_at, self.number)
 
+    @property
+    def may_expire(self) -> bool:
+        """Has it an expiry, and never begun? A run that was given back, or revived from, is a begin, too."""
+        return self.expires_at is not None and not self.runs and self.started_at is None
+
+    def is_late(self, at: float) -> bool:
+        """Has it expired by then?"""
+        return self.expires_at is not None and self.expires_at <= at and self.may_expire
+
     def is_held(self, lease: Lease) -> bool:
         return self.token is not None and self.token == lease.token
 

@@ -121,7 +121,11 @@ class MemoryStore:
             for lease, at in zip(leases, started_at, strict=True):
                 record = self._held(lease)
                 if record and record.status is JobStatus.QUEUED:
-                    begin_run(self._ledger, record, at or now, now)
+                    if record.is_late(at or now):
+                        self._ledger.move(record, Move.EXPIRE, now)
+                        record = None
+                    else:
+                        begin_run(self._ledger, record, at or now, now)
                 states.append(_state_of(record))
         return states
 

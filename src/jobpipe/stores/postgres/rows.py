@@ -98,6 +98,7 @@ def _claim_of(row: Sequence[Any], worker: str, token: str) -> Claim:
         starts_in=rest[1],
         key=rest[0],
         has_begun=rest[2],
+        expires_at=rest[4],
         problem=_problem_of(run_at, deadline, created_at, rest[3]),
     )
 

@@ -14,7 +14,11 @@ from ...model.newjob import Answer, NewJob
 
 
 class JobStore(Protocol):
-    """The jobs. Statuses change only as TRANSITIONS says."""
+    """The jobs. Statuses change only as TRANSITIONS says.
+
+    A job that has an `expires_at` and never began ends as expired from that time on: every verb sees to that first, as
+    it does to what came due. One that is claimed ahead does so in `begin`, or once its lease has ended.
+    """
 
     # Enqueue
 
@@ -73,6 +77,7 @@ class JobStore(Protocol):
         """Note that jobs which were claimed ahead have begun, and when.
 
         By the clock of this store, as their claims told it; 0 for now. What has begun already is left as it is.
+        One that had expired by then ends so, and its lease is lost.
         """
 
     def extend(self, leases: Sequence[Lease], seconds: float) -> list[LeaseState]:

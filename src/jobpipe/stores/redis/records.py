@@ -210,11 +210,17 @@ def claims_of(packed: bytes, delays: bytes, pasts: bytes, now: float) -> list[Cl
             starts_in=starts_in,
             key=key_of(record.key),
             has_begun=not record.is_ahead,
+            expires_at=_expiry_of(record) if record.is_ahead else None,
             problem=problems.get(record.id) if problems else None,
         )
         for record, starts_in in zip(_claimed_of(packed), _read_floats(delays), strict=True)
         if record is not None
     ]
+
+
+def _expiry_of(record: Record) -> float | None:
+    """Until when it must have begun; None if it did before."""
+    return None if record.expires_at is False or record.runs or record.started_at else record.expires_at
 
 
 def _claimed_of(packed: bytes) -> list[Record | None]:

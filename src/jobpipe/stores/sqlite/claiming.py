@@ -8,7 +8,9 @@ import sqlite3
 import msgspec
 from msgspec import Raw, Struct
 
+from ...model.job import Job
 from ...model.lease import Claim, Lease
+from ..stored import Stored
 from .choosing import Choice
 from .rows import stored_of, text_of
 from .statements import sql
@@ -37,7 +39,14 @@ class _Claimed(Struct, array_like=True):
         return not (self.is_plain and self.payload)
 
     def claim(
-        self, worker: str, token: str, now: float, starts_in: float, *, has_begun: bool, problem: str | None
+        self,
+        worker: str,
+        token: str,
+        now: float,
+        starts_in: float,
+        *,
+        has_begun: bool,
+        stored: Stored | None,
     ) -> Claim:
         return Claim(
             lease=Lease(self.id, self.attempts, worker, token),
@@ -54,7 +63,8 @@ class _Claimed(Struct, array_like=True):
             starts_in=starts_in,
             key=self.key,
             has_begun=has_begun,
-            problem=problem,
+            expires_at=None if has_begun or stored is None else _expiry_of(stored.job),
+            problem=None if stored is None else stored.problem,
         )
 
 
@@ -74,7 +84,7 @@ def claim_chosen(
         return []
     token = secrets.token_hex(8)
     claimed = _claimed_of(*cursor.execute(sql("claimed"), (text_of(list(choice.taken)),)).fetchone())
-    problems = _problems(cursor, [seq for seq, each in claimed.items() if each.may_be_odd])
+    stored = _stored(cursor, [seq for seq, each in claimed.items() if each.may_be_odd])
     begun, ahead = choice.claims()
     values = {"now": now, "worker": worker, "token": token, "until": now + lease}
     if begun:
@@ -83,15 +93,18 @@ def claim_chosen(
         cursor.execute(sql("claim_ahead"), {**values, "seqs": text_of(ahead)})
     has_begun = {seq for seq, _, _, begins in begun if begins}
     return [
-        claimed[seq].claim(
-            worker, token, now, starts_in, has_begun=seq in has_begun, problem=problems.get(seq)
-        )
+        claimed[seq].claim(worker, token, now, starts_in, has_begun=seq in has_begun, stored=stored.get(seq))
         for seq, (_, starts_in) in choice.taken.items()
     ]
 
 
-def _problems(cursor: sqlite3.Cursor, seqs: list[int]) -> dict[int, str]:
-    """What is wrong with the values of some jobs, by seq."""
+def _stored(cursor: sqlite3.Cursor, seqs: list[int]) -> dict[int, Stored]:
+    """Some jobs with all their values, and what is wrong with these, by seq."""
     rows = cursor.execute(sql("odd"), (text_of(seqs),)).fetchall() if seqs else ()
-    found = ((row[0], stored_of(row).problem) for row in rows)
-    return {seq: problem for seq, problem in found if problem is not None}
+    return {row[0]: stored_of(row) for row in rows}
+
+
+def _expiry_of(job: Job) -> float | None:
+    """Until when it must have begun; None if it did before."""
+    has_begun = job.started_at is not None or job.history
+    return None if has_begun or job.expires_at is None else job.expires_at.timestamp()

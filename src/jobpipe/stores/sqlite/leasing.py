@@ -22,6 +22,7 @@ def begin(
 ) -> list[LeaseState]:
     """As `JobStore.begin` says."""
     told = [(lease.id, lease.token, at or now) for lease, at in zip(leases, started_at, strict=True)]
+    cursor.execute(sql("expire_late"), {"told": text_of(told), "now": now})
     cursor.execute(sql("begin"), (text_of(told),))
     held = [cursor.execute(sql("held"), (lease.id, lease.token)).fetchone() for lease in leases]
     return [_LEASE_STATE[row[0]] if row else LeaseState.LOST for row in held]

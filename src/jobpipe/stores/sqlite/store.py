@@ -117,7 +117,7 @@ class SqliteStore:
     def _reading(self) -> Iterator[sqlite3.Cursor]:
         """A cursor to read with, after what came due is queued."""
         with self._connections.reading() as cursor:
-            (is_due,) = cursor.execute(sql("is_due"), (self._clock(),)).fetchone()
+            (is_due,) = cursor.execute(sql("is_due"), {"now": self._clock()}).fetchone()
             if is_due:
                 try:
                     with self._writing():
@@ -127,8 +127,9 @@ class SqliteStore:
             yield cursor
 
     def _come_due(self, cursor: sqlite3.Cursor, now: float) -> None:
-        (is_due,) = cursor.execute(sql("is_due"), (now,)).fetchone()
+        (is_due,) = cursor.execute(sql("is_due"), {"now": now}).fetchone()
         if is_due:
+            self._changes += cursor.execute(sql("expire"), {"now": now}).rowcount
             self._changes += cursor.execute(sql("come_due"), (now,)).rowcount
 
     # Enqueue

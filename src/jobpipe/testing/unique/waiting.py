@@ -85,6 +85,21 @@ class WhileOneWaits:
         put(store, unique_job("c", 2, REPLACE, priority=-1))
         assert [claim.id for claim in take(store, 2)] == ["b", "a"]
 
+    @pytest.mark.parametrize("delay", [0.0, 60.0], ids=["queued", "scheduled"])
+    def test_replaced_job_has_the_new_expiry_and_tags(
+        self, store: Store, harness: StoreHarness, delay: float
+    ) -> None:
+        put(store, unique_job("a", 1, REPLACE, delay=delay, expires_in=10.0, tags=("old", "both")))
+        put(store, unique_job("b", 2, REPLACE, delay=delay, expires_in=100.0, tags=("both", "new")))
+        assert look(store, "a").tags == ("both", "new")
+        harness.elapse(50)
+        assert look(store, "a").status is not JobStatus.EXPIRED
+        put(store, unique_job("c", 3, REPLACE, delay=delay, expires_in=10.0))
+        assert look(store, "a").tags == ()
+        harness.elapse(11)
+        assert look(store, "a").status is JobStatus.EXPIRED
+        assert put(store, unique_job("d")) == [Receipt("d", JobStatus.QUEUED, True)]
+
     def test_max_wait_bounds_how_long_it_is_put_off(self, store: Store, harness: StoreHarness) -> None:
         for n in range(4):
             put(store, unique_job(f"j{n}", n, REPLACE, delay=60, max_wait=100))

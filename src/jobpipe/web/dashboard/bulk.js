@@ -27,6 +27,7 @@ function howMany(action, filter, tallies) {
 
 export function bulkButtons(filter, tallies, changed) {
   return Object.entries(VERBS).map(([action, { word }]) => {
+    if (filter.tag) return tagButton(action, filter, tallies, changed);
     const number = tallies.value ? howMany(action, filter, tallies.value) : 0;
     return h(
       "button",
@@ -37,16 +38,23 @@ export function bulkButtons(filter, tallies, changed) {
   });
 }
 
+/** Without a number: counts are kept by queue and type, not by tag. */
+function tagButton(action, filter, tallies, changed) {
+  const { word } = VERBS[action];
+  return h("button", { type: "button", disabled: statusesFor(action, filter).length === 0, "aria-label": `${word} all that match`, onclick: () => act(action, filter, tallies, changed) }, icon(action), h("span", null, `${word}…`));
+}
+
 async function act(action, filter, tallies, changed) {
   const { word, done, isDangerous } = VERBS[action];
   await tallies.now(); // Why: the question has to name the number of now
-  const number = howMany(action, filter, tallies.value);
+  const number = filter.tag ? null : howMany(action, filter, tallies.value);
+  const jobs = number === null ? "all that match" : count(number, "job");
   const which = list(statusesFor(action, filter));
-  const where = [filter.type ? `of type ${filter.type}` : "", filter.queue ? `in queue ${filter.queue}` : ""].filter(Boolean).join(" ");
+  const where = [filter.type ? `of type ${filter.type}` : "", filter.queue ? `in queue ${filter.queue}` : "", filter.tag ? `with the tag ${filter.tag}` : ""].filter(Boolean).join(" ");
   const isSure = await confirm({
-    title: `${word} ${count(number, "job")}?`,
-    text: `All ${which} jobs ${where || "of all types and queues"}: ${number === 1 ? "it is" : `${count(number, "job")} are`} ${isDangerous ? "cancelled; running jobs are stopped" : "retried at once, with all their retries"}.`,
-    yes: `${word} ${count(number, "job")}`,
+    title: `${word} ${jobs}?`,
+    text: `All ${which} jobs ${where || "of all types and queues"}: ${number === 1 ? "it is" : number === null ? "they are" : `${jobs} are`} ${isDangerous ? "cancelled; running jobs are stopped" : "retried at once, with all their retries"}.`,
+    yes: `${word} ${jobs}`,
     isDangerous,
   });
   if (!isSure) return;

@@ -60,7 +60,8 @@ export class JobList {
         this.jobs[index] = { ...this.jobs[index], status: event.status, attempts: event.attempts, isOut };
         isNews = true;
       } else if (this.#fits(event)) {
-        if (this.fresh.size < MOST_FRESH) this.fresh.add(event.id);
+        // Why not with a tag: an event does not tell those of its job.
+        if (this.fresh.size < MOST_FRESH && !this.#filter.tag) this.fresh.add(event.id);
         isNews = true;
       }
     }

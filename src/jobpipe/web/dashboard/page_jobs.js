@@ -12,7 +12,7 @@ import { on, state } from "./store.js";
 import { when } from "./time.js";
 import { WindowedList } from "./windowed.js";
 
-const FILTERS = ["status", "type", "queue"];
+const FILTERS = ["status", "type", "queue", "tag"];
 
 export function jobsPage({ query, redraw, visit }) {
   const filter = Object.fromEntries(FILTERS.filter((name) => query[name]).map((name) => [name, query[name]]));
@@ -42,7 +42,7 @@ export function jobsPage({ query, redraw, visit }) {
         "div",
         { class: "page jobs" },
         h("div", { class: "head" }, h("h1", { tabindex: "-1" }, "Jobs"), h("div", { class: "actions" }, bulkButtons(filter, tallies, () => jobs.renew()))),
-        h("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() }, statusChips(filter, tallies.value, search), searchField(search, look), choice("type", filter, tallies.value, go), choice("queue", filter, tallies.value, go)),
+        h("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() }, statusChips(filter, tallies.value, search), searchField(search, look), choice("type", filter, tallies.value, go), choice("queue", filter, tallies.value, go), tagField(filter, go)),
         freshPill(jobs),
         jobs.error && !jobs.isLoaded ? failure(jobs.error, () => jobs.renew()) : null,
         jobs.isLoaded && !shown.length ? nothing(filter, search) : null,
@@ -63,7 +63,7 @@ function row(job, props) {
     "div",
     { ...props, class: `row ${job.isOut ? "out" : ""}` },
     h("span", { role: "cell" }, badge(job.status)),
-    h("span", { role: "cell", class: "id-cell" }, jobLink(job.id, { class: "mono id cover" })),
+    h("span", { role: "cell", class: "id-cell" }, jobLink(job.id, { class: "mono id cover" }), (job.tags ?? []).map((tag) => h("span", { class: "tag", key: tag }, tag))),
     h("span", { role: "cell", class: "cut" }, job.type),
     h("span", { role: "cell", class: "cut muted" }, job.queue),
     h("span", { role: "cell", class: "num muted", title: `${job.attempts} of at most ${job.max_retries + 1}` }, `${job.attempts}/${job.max_retries + 1}`),
@@ -82,6 +82,8 @@ function what(job) {
 
 function statusChips(filter, tallies, search) {
   const { status, ...others } = filter;
+  // Why not with a tag: counts are kept by queue and type.
+  const isCounted = tallies && !others.tag;
   const counted = (wanted) =>
     (tallies?.tallies ?? [])
       .filter((each) => (!wanted || each.status === wanted) && (!others.type || each.type === others.type) && (!others.queue || each.queue === others.queue))
@@ -92,7 +94,7 @@ function statusChips(filter, tallies, search) {
     [undefined, ...state.meta.statuses].map((each) =>
       link(
         pageUrl("jobs", { ...others, status: each, id: search.text }),
-        [h("span", { class: `chip-name ${each ?? ""}` }, each ?? "all"), h("span", { class: "num muted" }, tallies ? compact(counted(each)) : "–")],
+        [h("span", { class: `chip-name ${each ?? ""}` }, each ?? "all"), h("span", { class: "num muted" }, isCounted ? compact(counted(each)) : "–")],
         { class: "chip", key: each ?? "all", "aria-current": each === status ? "true" : null },
       ),
     ),
@@ -105,6 +107,15 @@ function searchField(search, look) {
     { class: "field search" },
     h("span", null, "Id"),
     h("input", { id: "search", type: "search", value: search.text, placeholder: "Search by id  ( / )", autocomplete: "off", spellcheck: "false", maxlength: 200, oninput: (event) => look(event.target.value.trim(), false), onkeydown: (event) => event.key === "Enter" && look(event.target.value.trim(), true) }),
+  );
+}
+
+function tagField(filter, go) {
+  return h(
+    "label",
+    { class: "field" },
+    h("span", null, "Tag"),
+    h("input", { id: "tag", type: "search", value: filter.tag ?? "", placeholder: "any", autocomplete: "off", spellcheck: "false", maxlength: 50, onchange: (event) => go({ tag: event.target.value }) }),
   );
 }
 

@@ -56,6 +56,7 @@ def snapshot(**fields: Any) -> Snapshot:
         "done": 0,
         "failed": len(found["failed"]),
         "cancelled": 0,
+        "expired": 0,
         **found.pop("numbers", {}),
     }
     return Snapshot(url="http://127.0.0.1:8080", at=NOW, stats=Stats(**numbers, per_second=pace), **found)

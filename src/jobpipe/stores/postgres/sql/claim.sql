@@ -43,6 +43,7 @@ WITH RECURSIVE lanes AS (
     FROM heads JOIN jobpipe.jobs ON jobs.ctid = heads.place
     WHERE jobs.status = 'queued' AND jobs.lease_until IS NULL
         AND (heads.unique_name IS NULL OR heads.seq NOT IN (SELECT seq FROM behind))
+        AND (expires_at IS NULL OR expires_at > jobpipe.now(%(now)s) OR started_at IS NOT NULL OR runs > 0)
     ORDER BY heads.priority DESC, heads.run_at, heads.seq LIMIT %(limit)s
     FOR UPDATE OF jobs SKIP LOCKED
 ), ranked AS (
@@ -64,7 +65,8 @@ WITH RECURSIVE lanes AS (
     RETURNING
         -priority AS rank, run_at, jobs.seq, id, type, queue, attempts + (NOT begins)::integer AS attempts,
         max_retries, deadline, created_at, jobpipe.now(%(now)s) AS started_at, payload::text AS payload, key,
-        0.0::float8 AS starts_in, begins, past
+        0.0::float8 AS starts_in, begins, past,
+        CASE WHEN NOT begins AND runs = 0 AND jobs.started_at IS NULL THEN expires_at END AS expires_at
 ), facts AS (
     SELECT
         (SELECT count(*) FROM heads) AS looked,

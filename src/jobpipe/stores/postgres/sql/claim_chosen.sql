@@ -10,6 +10,7 @@ WITH chosen AS MATERIALIZED (
         AS told (seq, gate, starts_in, place)
     JOIN jobpipe.jobs USING (seq)
     WHERE jobs.status = 'queued' AND jobs.lease_until IS NULL
+        AND (expires_at IS NULL OR expires_at > jobpipe.now(%(told)s) OR started_at IS NOT NULL OR runs > 0)
     FOR UPDATE OF jobs SKIP LOCKED
 ), ranked AS (
     SELECT seq, gate, starts_in, past, %(begin)s::integer IS NULL
@@ -26,7 +27,8 @@ WITH chosen AS MATERIALIZED (
     RETURNING
         -priority AS rank, run_at, jobs.seq, id, type, queue, attempts + (NOT begins)::integer AS attempts,
         max_retries, deadline, created_at, now + ranked.starts_in AS started_at, payload::text AS payload, key,
-        ranked.starts_in, begins, past
+        ranked.starts_in, begins, past,
+        CASE WHEN NOT begins AND runs = 0 AND jobs.started_at IS NULL THEN expires_at END AS expires_at
 ), facts AS (
     SELECT
         set_config('synchronous_commit', 'off', true),

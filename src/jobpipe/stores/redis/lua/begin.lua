@@ -3,10 +3,14 @@ come_due()
 local ids, tokens, started_at = unpack(told)
 local states = {}
 for n, job in ipairs(load_ids(ids)) do
-  if is_held(job, tokens[n]) then
+  local at = started_at[n] > 0 and started_at[n] or now
+  if is_held(job, tokens[n]) and is_ahead(job) and is_late(job, at) then
+    shift(job, 'expire')
+    states[n] = 'lost'
+  elseif is_held(job, tokens[n]) then
     if is_ahead(job) then
       add(LEASES, redis.call('ZSCORE', AHEAD, job[SEQ]) or now, job[SEQ])
-      begin(job, started_at[n] > 0 and started_at[n] or now)
+      begin(job, at)
     end
     states[n] = job[IS_CANCELLING] == 1 and 'cancelling' or 'held'
   else

@@ -65,6 +65,7 @@ local function claim(job, starts_in, gate)
     leave_queue(job, lane_of(job))
     job[IS_AHEAD] = 1
     add(AHEAD, now + lease, job[SEQ])
+    if job[EXPIRES_AT] then drop(EXPIRING, job[SEQ]) end
     touch(job)
   end
   if gate then
@@ -84,6 +85,8 @@ local function claim_from(cursors)
     local job, bound = jobs[cursor.seq], limits[cursor.type]
     if not job or job[STATUS] ~= 'queued' or job[TYPE] ~= cursor.type then
       drop(cursor.key, cursor.seq) -- only somebody else can have put it there
+    elseif is_late(job, now) then
+      shift(job, 'expire') -- there were more than one call ends
     elseif most_begun and #claimed >= most_begun and (job[IS_SUSPECT] == 1 or name_of(job)) then
       is_cut = true
       break

@@ -141,8 +141,26 @@ local function forget_all(seqs, named_in)
   many('HDEL', P .. 'ids', ids)
 end
 
--- Queue what is due by now: the first of it, if it is very much.
+-- End what has expired by now: the first of it, if it is very much.
+local function expire()
+  local seqs = redis.call('ZRANGEBYSCORE', EXPIRING, '-inf', now, 'LIMIT', 0, MOST_DUE)
+  if #seqs > 0 then
+    load(seqs)
+    for _, seq in ipairs(seqs) do
+      local job = jobs[seq]
+      if job and WAITING[job[STATUS]] and not is_ahead(job) and may_expire(job) then
+        shift(job, 'expire')
+      else
+        drop(EXPIRING, seq)
+      end
+    end
+    flush()
+  end
+end
+
+-- Queue what is due by now, in the same way.
 local function come_due()
+  expire()
   local seqs = redis.call('ZRANGEBYSCORE', DUE, '-inf', now, 'LIMIT', 0, MOST_DUE)
   if #seqs > 0 then
     load(seqs)

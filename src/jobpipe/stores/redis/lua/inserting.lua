@@ -206,7 +206,10 @@ local function merge(job, new)
     return
   end
   if is_ahead(job) then void_lease(job) elseif status == 'queued' then leave_queue(job, lane) end
+  take_back(EXPIRING, job[SEQ])
+  drop(EXPIRING, job[SEQ])
   take_over(job, new, run_at)
+  if may_expire(job) then add(EXPIRING, job[EXPIRES_AT], job[SEQ]) end
   if status == 'scheduled' then
     add(DUE, run_at, job[SEQ])
   elseif not is_behind(job) then

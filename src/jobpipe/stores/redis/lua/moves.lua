@@ -107,8 +107,7 @@ end
 
 local function leave_name(job)
   local found = holders_of(job[UNIQUE])
-  take_back(OF_STATUS[job[STATUS]], job[SEQ])
-  take_back(DUE, job[SEQ])
+  for _, key in ipairs({ OF_STATUS[job[STATUS]], DUE, EXPIRING }) do take_back(key, job[SEQ]) end
   if found.waiting == job[SEQ] then found.waiting = false end
   if found.running == job[SEQ] then found.running = false end
   found.is_changed = true
@@ -131,6 +130,7 @@ local function leave(job, lane, move)
     return
   end
   drop(OF_STATUS[status], seq)
+  if job[EXPIRES_AT] then drop(EXPIRING, seq) end
   if is_ahead(job) then
     if move == 'begin' then drop(AHEAD, seq) else void_lease(job) end
   elseif status == 'queued' then
@@ -148,6 +148,7 @@ local function enter(job, lane)
   tally(lane, status, 1)
   if status ~= 'running' then add(OF_STATUS[status], seq, seq) end
   if name_of(job) and not FINISHED[status] then enter_name(job) end
+  if WAITING[status] and may_expire(job) then add(EXPIRING, job[EXPIRES_AT], seq) end
   if status == 'queued' then
     if not is_behind(job) then add(change(lane, 'ready'), job[RUN_AT], seq) end
   elseif status == 'scheduled' then

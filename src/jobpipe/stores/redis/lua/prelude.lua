@@ -16,6 +16,7 @@ for status in pairs(NEXT) do OF_STATUS[status] = P .. 'status:' .. status end
 
 local DUE, LEASES, ENDED = P .. 'due', P .. 'leases', P .. 'finished'
 local AHEAD = P .. 'claimed-ahead' -- the leases of queued jobs. Why apart: LEASES names all that run, and no others
+local EXPIRING = P .. 'expiring' -- when those that wait, and never began, expire; none that has a lease
 local AT_ONCE = 1000 -- arguments of one command: Lua's stack has an end
 local LONG = 512 -- bytes: a longer text does not stand in the record, but by itself
 
@@ -225,6 +226,16 @@ end
 -- Is the job claimed ahead: queued with a lease?
 local function is_ahead(job)
   return job[STATUS] == 'queued' and job[IS_AHEAD] == 1
+end
+
+-- Has it an expiry, and never begun? A run that was given back, or revived from, is a begin, too.
+local function may_expire(job)
+  return job[EXPIRES_AT] and job[RUNS] == 0 and job[STARTED_AT] == 0
+end
+
+-- Has it expired by then?
+local function is_late(job, at)
+  return may_expire(job) and job[EXPIRES_AT] <= at
 end
 
 -- Does the lease of this token hold the job?

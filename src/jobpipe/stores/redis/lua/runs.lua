@@ -36,6 +36,7 @@ end
 local function give_back(job)
   void_lease(job)
   add(change(lane_of(job), 'ready'), job[RUN_AT], job[SEQ])
+  if may_expire(job) then add(EXPIRING, job[EXPIRES_AT], job[SEQ]) end
   touch(job)
   has_changes, has_work = true, true
 end
