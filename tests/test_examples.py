@@ -182,6 +182,15 @@ PRINTS: dict[str, list[str] | set[str]] = {
         "failed",
         "runs: 1 ok, 3 with an error",
     ],
+    "23_jobpipe_unique.py": [
+        "99 changes while it runs: 1 more job",
+        "it waits: unique",
+        "built: index with change 0",
+        "built: index with change 99",
+        "first draft: cancelled",
+        "rendered: second draft",
+        "nightly again: a new job? False; the payload is 1",
+    ],
 }
 """How the lines begin that an example has to print: a list in this order, a set in any; others may come between."""
 

@@ -211,7 +211,9 @@ def _put_one(
             if as_json:
                 print_json({"id": receipt.id, "status": receipt.status})
             else:
-                typer.echo(f"{receipt.id} {receipt.status}{'' if receipt.is_new else ' (already existed)'}")
+                typer.echo(
+                    f"{receipt.id} {receipt.status}{'' if receipt.is_new else _why_known(receipt.id, options)}"
+                )
             return
         try:
             job = target.wait(receipt.id, timeout, lambda why: typer.echo(why.text, err=True))
@@ -230,6 +232,14 @@ def _put_one(
         )
     if job.status != "done":
         raise typer.Exit(1)
+
+
+def _why_known(id: str, options: Mapping[str, Any]) -> str:
+    """Why no job was stored: the same was there, or another of its unique name waits."""
+    if options.get("unique") is None or id == options.get("id"):
+        return " (already existed)"
+    is_kept = options.get("on_duplicate") in (None, "keep")
+    return " (kept: the new payload was dropped)" if is_kept else " (replaced)"
 
 
 def _put_file(

@@ -195,13 +195,14 @@ def print_workers(workers: list[Worker], zone: tzinfo | None = None) -> None:
 
 
 def print_limits(limits: list[LimitInfo], zone: tzinfo | None = None) -> None:
-    """A line a limit: of a type, or of a key of its payloads."""
+    """A line a limit: of a queue, of a type, or of a key of its payloads."""
     _print_table(
         "limits",
-        ("TYPE", "KEY", "RATE", "CONCURRENCY", "RUNNING", "QUEUED", "NEXT"),
+        ("QUEUE", "TYPE", "KEY", "RATE", "CONCURRENCY", "RUNNING", "QUEUED", "NEXT"),
         [
             (
-                _text(each.type),
+                _text(each.queue or ""),
+                _text(each.type or ""),
                 _text("(each)" if each.is_keyed and each.key is None else each.key or ""),
                 _text(each.rate or ""),
                 *_numbers(each.concurrency, each.running, each.waiting),

@@ -95,10 +95,9 @@ class Ledger:
 
     def _expire(self, record: Record, now: float) -> None:
         """End it, unless it was replaced by one with more time, or has begun, or is gone."""
-        is_late = record.expires_at is not None and record.expires_at <= now and record.may_expire
         # Why not what is leased: whether it began before, its worker knows.
         is_waiting = record.status in WAITING and record.token is None
-        if is_late and is_waiting and self.jobs.get(record.new.id) is record:
+        if is_waiting and record.is_late(now) and self.jobs.get(record.new.id) is record:
             self.move(record, Move.EXPIRE, now)
 
     def replace(self, record: Record, new: NewJob, now: float) -> None:

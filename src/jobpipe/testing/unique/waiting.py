@@ -85,6 +85,21 @@ class WhileOneWaits:
         put(store, unique_job("c", 2, REPLACE, priority=-1))
         assert [claim.id for claim in take(store, 2)] == ["b", "a"]
 
+    @pytest.mark.parametrize("delay", [0.0, 60.0], ids=["queued", "scheduled"])
+    def test_replaced_job_has_the_new_expiry_and_tags(
+        self, store: Store, harness: StoreHarness, delay: float
+    ) -> None:
+        put(store, unique_job("a", 1, REPLACE, delay=delay, expires_in=10.0, tags=("old", "both")))
+        put(store, unique_job("b", 2, REPLACE, delay=delay, expires_in=100.0, tags=("both", "new")))
+        assert look(store, "a").tags == ("both", "new")
+        harness.elapse(50)
+        assert look(store, "a").status is not JobStatus.EXPIRED
+        put(store, unique_job("c", 3, REPLACE, delay=delay, expires_in=10.0))
+        assert look(store, "a").tags == ()
+        harness.elapse(11)
+        assert look(store, "a").status is JobStatus.EXPIRED
+        assert put(store, unique_job("d")) == [Receipt("d", JobStatus.QUEUED, True)]
+
     def test_max_wait_bounds_how_long_it_is_put_off(self, store: Store, harness: StoreHarness) -> None:
         for n in range(4):
             put(store, unique_job(f"j{n}", n, REPLACE, delay=60, max_wait=100))
@@ -117,20 +132,6 @@ class WhileOneWaits:
         assert sorted(page_ids(store)) == ["a", "r"]
         assert look(store, "a").payload == 1
         assert store.extend([running.lease], 60) == [LeaseState.HELD]
-
-    def test_expired_one_waits_no_more(self, store: Store, harness: StoreHarness) -> None:
-        put(store, unique_job("a", expires_in=10.0))
-        harness.elapse(11)
-        assert put(store, unique_job("b")) == [Receipt("b", JobStatus.QUEUED, True)]
-        assert is_claimed(store, "b")
-
-    def test_replaced_job_expires_when_the_new_one_would(self, store: Store, harness: StoreHarness) -> None:
-        for id, first, second in (("longer", 10.0, 30.0), ("shorter", 30.0, 10.0), ("never", 10.0, None)):
-            put(store, unique_job(id, name=id, expires_in=first))
-            put(store, unique_job("new", 2, REPLACE, name=id, expires_in=second))
-        harness.elapse(11)
-        assert sorted(claim.id for claim in take(store, 9)) == ["longer", "never"]
-        assert look(store, "shorter").status is JobStatus.EXPIRED
 
     def test_cancelled_one_waits_no_more(self, store: Store) -> None:
         put(store, unique_job("a"))

@@ -183,8 +183,6 @@ local function take_over(job, new, run_at)
     take_back(P .. 'tag:' .. tag, job[SEQ])
     drop(P .. 'tag:' .. tag, job[SEQ])
   end
-  take_back(EXPIRING, job[SEQ])
-  drop(EXPIRING, job[SEQ])
   job[MAX_RETRIES], job[PRIORITY], job[RUN_AT], job[DEADLINE], job[KEY] = new[5], new[6], run_at, new[9], new[11]
   job[EXPIRES_AT], job[ON_DUPLICATE], job[MAX_WAIT], job[TAGS] = more[1], more[3], more[4], more[5]
   if more[6] then job[EXPIRES_AT] = now + more[6] end
@@ -208,6 +206,8 @@ local function merge(job, new)
     return
   end
   if is_ahead(job) then void_lease(job) elseif status == 'queued' then leave_queue(job, lane) end
+  take_back(EXPIRING, job[SEQ])
+  drop(EXPIRING, job[SEQ])
   take_over(job, new, run_at)
   if may_expire(job) then add(EXPIRING, job[EXPIRES_AT], job[SEQ]) end
   if status == 'scheduled' then

@@ -120,8 +120,7 @@ end
 
 local function leave_name(job)
   local found = holders_of(job[UNIQUE])
-  take_back(OF_STATUS[job[STATUS]], job[SEQ])
-  take_back(DUE, job[SEQ])
+  for _, key in ipairs({ OF_STATUS[job[STATUS]], DUE, EXPIRING }) do take_back(key, job[SEQ]) end
   if found.waiting == job[SEQ] then found.waiting = false end
   if found.running == job[SEQ] then found.running = false end
   found.is_changed = true
