@@ -35,8 +35,8 @@ build: $(VENV)/.ready ## Make wheel and sdist in dist/, try the wheel in an empt
 		fi; \
 	done; echo "no container image was made: there is no docker or podman with an engine that answers"
 
-# Half as many again as there are cores: many tests wait, for real processes and servers, rather than work.
-WORKERS_OF_TESTS = $(shell echo $$(( $$(nproc 2>/dev/null || echo 4) * 3 / 2 )))
+# Twice as many as there are cores: many tests wait, for real processes and servers, rather than work.
+WORKERS_OF_TESTS = $(shell echo $$(( $$(nproc 2>/dev/null || echo 4) * 2 )))
 
 test: $(VENV)/.ready ## Run the tests (ARGS="-k name" to choose)
 	$(BIN)/python -m pytest -n $(WORKERS_OF_TESTS) --dist worksteal $(ARGS)
