@@ -24,14 +24,14 @@ from .gateway.limits import LimitInfo, look_at_limits
 from .gateway.signals import Signals
 from .gateway.throughput import Throughput
 from .gateway.timetable import ScheduleRequest, Timetable
-from .gateway.views import JobPage, QueueInfo, Stats, filter_of, queues_of, stats_of
+from .gateway.views import JobFilter, JobPage, QueueInfo, Stats, filter_of, queues_of, stats_of
 from .jobtypes import builtin
 from .jobtypes.jobtype import JobType, TypeOptions, takes_payload, terms_of
 from .jobtypes.prepare import prepare, prepare_many
 from .model.admission import Bounds
 from .model.counts import WorkerInfo
 from .model.ids import check_name
-from .model.job import Job, JobStatus
+from .model.job import Job
 from .model.newjob import Answer, NewJob, Receipt
 from .model.request import JobOptions, JobRequest, convert, in_seconds, read, read_many
 from .model.schedule import Missed
@@ -326,16 +326,13 @@ class Jobpipe:
         return await self._jobs.get(id)
 
     async def page(
-        self,
-        *,
-        status: JobStatus | str | None = None,
-        type: str | None = None,
-        queue: str | None = None,
-        limit: int = 50,
-        cursor: str | None = None,
+        self, *, limit: int = 50, cursor: str | None = None, **filters: Unpack[JobFilter]
     ) -> JobPage:
-        """The newest jobs, at most `limit`; give `next_cursor` as `cursor` for the next page."""
-        return await self._jobs.page(filter_of(status=status, type=type, queue=queue), limit, cursor)
+        """The newest jobs, at most `limit`; give `next_cursor` as `cursor` for the next page.
+
+        Filters: `status`, `type`, `queue`, `tag`.
+        """
+        return await self._jobs.page(filter_of(**filters), limit, cursor)
 
     async def wait(self, id: str, timeout: float = 30.0) -> Job:
         """Wait until the job is finished; after `timeout` seconds, returns it as it is then."""
@@ -373,17 +370,13 @@ class Jobpipe:
         """Run a failed or cancelled job again, with all its retries; WrongStatusError for others, or DuplicateError."""
         return await self._jobs.retry(id)
 
-    async def cancel_many(
-        self, *, status: JobStatus | str | None = None, type: str | None = None, queue: str | None = None
-    ) -> int:
-        """Cancel all jobs that match and are not finished; returns the number of jobs."""
-        return await self._jobs.cancel_many(filter_of(status=status, type=type, queue=queue))
+    async def cancel_many(self, **filters: Unpack[JobFilter]) -> int:
+        """Cancel all jobs that match and are not finished; returns the number of jobs. Filters are those of `page`."""
+        return await self._jobs.cancel_many(filter_of(**filters))
 
-    async def retry_many(
-        self, *, status: JobStatus | str | None = None, type: str | None = None, queue: str | None = None
-    ) -> int:
+    async def retry_many(self, **filters: Unpack[JobFilter]) -> int:
         """Run all failed and cancelled jobs that match again; returns the number of jobs."""
-        return await self._jobs.retry_many(filter_of(status=status, type=type, queue=queue))
+        return await self._jobs.retry_many(filter_of(**filters))
 
     async def pause(self, queue: str) -> QueueInfo:
         """Start no more jobs of the queue."""

@@ -45,6 +45,10 @@ Queue = Annotated[
     ),
 ]
 
+Tag = Annotated[
+    str | None, typer.Option("--tag", metavar="TAG", help="only jobs with this tag", show_default=False)
+]
+
 
 @guarded
 @with_target
@@ -53,6 +57,7 @@ def jobs(
     status: Status = None,
     type: Type = None,
     queue: Queue = None,
+    tag: Tag = None,
     limit: Annotated[int, typer.Option(metavar="N", help="maximum number of jobs", parser=whole_number)] = 50,
     json: Json = False,
     flags: Mapping[str, Any],
@@ -62,7 +67,7 @@ def jobs(
     from .target import open_target
 
     with open_target(flags) as target:
-        found = target.jobs(status=status, type=type, queue=queue, limit=limit)
+        found = target.jobs(status=status, type=type, queue=queue, tag=tag, limit=limit)
     if json:
         print_json(found, without=NOT_IN_LISTS)
     else:

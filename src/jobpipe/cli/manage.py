@@ -13,7 +13,7 @@ from ..model.text import counted
 from ..process.logs import escape
 from .completion.candidates import complete_id, complete_queue
 from .guard import fail, guarded
-from .jobs import NOT_IN_LISTS, Json, Queue, Status, Type
+from .jobs import NOT_IN_LISTS, Json, Queue, Status, Tag, Type
 from .options import with_target
 
 if TYPE_CHECKING:
@@ -38,13 +38,15 @@ def cancel(
     status: Status = None,
     type: Type = None,
     queue: Queue = None,
+    tag: Tag = None,
     all: All = False,
     yes: Yes = False,
     json: Json = False,
     flags: Mapping[str, Any],
 ) -> None:
     """Cancel jobs: by id, or all unfinished ones that match."""
-    _manage("cancel", ids or [], {"status": status, "type": type, "queue": queue}, all, yes, json, flags)
+    filters = {"status": status, "type": type, "queue": queue, "tag": tag}
+    _manage("cancel", ids or [], filters, all, yes, json, flags)
 
 
 @guarded
@@ -55,13 +57,15 @@ def retry(
     status: Status = None,
     type: Type = None,
     queue: Queue = None,
+    tag: Tag = None,
     all: All = False,
     yes: Yes = False,
     json: Json = False,
     flags: Mapping[str, Any],
 ) -> None:
     """Run failed and cancelled jobs again: by id, or all that match."""
-    _manage("retry", ids or [], {"status": status, "type": type, "queue": queue}, all, yes, json, flags)
+    filters = {"status": status, "type": type, "queue": queue, "tag": tag}
+    _manage("retry", ids or [], filters, all, yes, json, flags)
 
 
 @guarded

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from ..errors import BadInputError, DuplicateError, JobNotFoundError, WrongStatusError
 from ..model.counts import Filter, JobEvent
 from ..model.ids import check_name, check_text
@@ -154,7 +156,7 @@ class Jobs:
         for status in statuses:
             before: int | None = None
             while True:
-                chosen = Filter(status=status, type=filter.type, queue=filter.queue)
+                chosen = replace(filter, status=status)
                 page = await async_store.call(store.page, chosen, MOST_AT_ONCE, before)
                 found = await async_store.call(verb, [job.id for job in page.jobs])
                 count += sum(each in able for each in found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import TypedDict
 
 from msgspec import Struct
 
@@ -11,7 +12,7 @@ from ..errors import BadInputError
 from ..model.counts import Counts, Filter, WorkerInfo
 from ..model.ids import check_name
 from ..model.job import FINISHED, Job, JobStatus, instant
-from ..model.request import convert
+from ..model.request import check_tag, convert
 
 
 class JobPage(Struct, frozen=True):
@@ -67,14 +68,28 @@ def worker_of(info: WorkerInfo) -> Worker:
     )
 
 
+class JobFilter(TypedDict, total=False):
+    """Which jobs, as keywords of a call; None counts as not given."""
+
+    status: JobStatus | str | None
+    type: str | None
+    queue: str | None
+    tag: str | None
+
+
 def filter_of(
-    *, status: JobStatus | str | None = None, type: str | None = None, queue: str | None = None
+    *,
+    status: JobStatus | str | None = None,
+    type: str | None = None,
+    queue: str | None = None,
+    tag: str | None = None,
 ) -> Filter:
     """What a caller gave as a filter, checked."""
     return Filter(
         status=None if status is None else convert({"status": status}, _StatusOnly).status,
         type=None if type is None else check_name("type", type),
         queue=None if queue is None else check_name("queue", queue),
+        tag=None if tag is None else check_tag("tag", tag),
     )
 
 

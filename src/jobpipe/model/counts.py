@@ -14,6 +14,7 @@ class Filter(Struct, frozen=True, kw_only=True):
     status: JobStatus | None = None
     type: str | None = None
     queue: str | None = None
+    tag: str | None = None
 
 
 class Page(Struct, frozen=True):

@@ -151,7 +151,7 @@ class Inserting:
     ) -> None:
         bring_to(store, "a", status)
         before = look(store, "a")
-        more = {"expires_at": 1.0} if status is JobStatus.EXPIRED else {}
+        more: dict[str, Any] = {"expires_at": 1.0} if status is JobStatus.EXPIRED else {}
         again = new_job("a", delay=3600 if status is JobStatus.SCHEDULED else 0, **more)
         assert put(store, again) == [Receipt("a", status, False)]
         assert look(store, "a") == before

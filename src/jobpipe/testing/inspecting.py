@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from ..model.counts import Filter, Page, Tally
 from ..model.job import JobStatus, Move
+from .inserting import TAGS
 from .tools import (
     BOOM,
     bring_one_to_each,
@@ -53,6 +54,25 @@ class Inspecting:
         second = store.page(Filter(), 2, first.next)
         assert [job.id for job in second.jobs] == ["j1", "j0"]
         assert second.next is None
+
+    def test_jobs_are_listed_by_tag_page_by_page(self, store: Store, harness: StoreHarness) -> None:
+        put(store, *(new_job(f"j{n}", tags=("even", "all") if n % 2 == 0 else ("all",)) for n in range(6)))
+        put(store, new_job("plain"), *(new_job(f"t{n}", tags=(tag,)) for n, tag in enumerate(TAGS)))
+        assert page_ids(store, Filter(tag="even"), limit=2) == ["j4", "j2", "j0"]
+        assert page_ids(store, Filter(tag="all"), limit=2) == ["j5", "j4", "j3", "j2", "j1", "j0"]
+        assert [page_ids(store, Filter(tag=tag)) for tag in TAGS] == [[f"t{n}"] for n in range(len(TAGS))]
+        assert page_ids(store, Filter(tag="")) == page_ids(store, Filter(tag="%")) == []
+        store.cancel(["j2", "j3"])
+        assert page_ids(store, Filter(tag="even", status=JobStatus.CANCELLED)) == ["j2"]
+        assert page_ids(store, Filter(tag="all", status=JobStatus.QUEUED, queue="other")) == []
+        take(store, 1)
+        assert page_ids(store, Filter(tag="even", status=JobStatus.RUNNING, type="work")) == ["j0"]
+        harness.elapse(10)
+        assert store.prune(5) == 2
+        store.discard(["j4"])
+        assert page_ids(store, Filter(tag="all")) == ["j5", "j1", "j0"]
+        put(store, new_job("j2", tags=("new",)))
+        assert page_ids(store, Filter(tag="even")) == ["j0"]
 
     def test_filters_combine(self, store: Store) -> None:
         put(

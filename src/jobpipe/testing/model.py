@@ -119,6 +119,8 @@ FILTERS = [
     Filter(queue="q1"),
     *(Filter(status=status) for status in JobStatus),
     Filter(status=JobStatus.QUEUED, type="t1", queue="q0"),
+    Filter(tag="a"),
+    Filter(tag="b", status=JobStatus.QUEUED),
 ]
 
 

@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from ..errors import BadInputError
 from ..gateway.jobs import LONGEST_WAIT, MOST_AT_ONCE
 from ..model.job import JobStatus
-from ..model.request import Name
+from ..model.request import Name, Tag
 from ..model.validation import bad_input
 
 Q = TypeVar("Q")
@@ -28,6 +28,7 @@ class JobsQuery(Struct, kw_only=True, forbid_unknown_fields=True):
     status: JobStatus | UnsetType = UNSET
     type: Name | UnsetType = UNSET
     queue: Name | UnsetType = UNSET
+    tag: Tag | UnsetType = UNSET
     limit: Annotated[int, Meta(ge=1, le=MOST_AT_ONCE)] = 50
     cursor: Annotated[str, Meta(extra_json_schema={"pattern": "^[0-9]{1,18}$"})] | UnsetType = UNSET
 

@@ -476,6 +476,10 @@ def test_jobs_are_cancelled_and_retried_by_id_and_by_filter(empty_store: None) -
     assert call("cancel", "--type", "echo", "--yes") == "2 jobs\n"
     assert call_json("retry", "--all", "-y") == {"count": 2}
     assert "job 'a' is queued" in call("retry", "a", code=1)
+    call("enqueue", "echo", "1", "--id", "t", "--tag", "x y")
+    assert [job["id"] for job in call_json("jobs", "--tag", "x y")] == ["t"]
+    assert call("cancel", "--tag", "x y", "--yes") == "1 job\n"
+    assert "error: --tag must be" in call("jobs", "--tag", "", code=2)
     assert "no job has the id 'x'" in call("cancel", "x", code=1)
 
 

@@ -20,6 +20,7 @@ from jobpipe.stores.base import Filter, LeaseState, News, Outcome, Rescued, Sett
 from jobpipe.stores.postgres import PostgresStore
 from jobpipe.stores.postgres.address import Address
 from jobpipe.stores.postgres.connection import MOST, Connections
+from jobpipe.stores.postgres.paging import page_step
 from jobpipe.stores.postgres.statements import Statements, migrations
 from jobpipe.testing import new_job
 from jobpipe.testing.claiming_ahead import take_ahead, take_one_ahead
@@ -250,10 +251,22 @@ def test_running_jobs_are_found_among_many_that_are_claimed_ahead(
     put(store, *(new_job(id) for id in "abc"))
     take_ahead(store, 3, begin=1)
     assert [job.id for job in store.page(Filter(status=JobStatus.RUNNING), 10).jobs] == ["a"]
-    query = Statements(schema_of(postgres_url)).filled("page", filters=" AND status = 'running'")
-    with closing(Connections(Address.parse(postgres_url)).open()) as connection:
-        plan = str(connection.execute(b"EXPLAIN " + query, {"before": 9, "limit": 9}).fetchall())
-    assert "jobs_running" in plan
+    assert "jobs_running" in plan_of_page(postgres_url, Filter(status=JobStatus.RUNNING))
+
+
+def plan_of_page(url: str, filter: Filter) -> str:
+    step = page_step(Statements(schema_of(url)), filter, 9, 9)
+    with closing(Connections(Address.parse(url)).open()) as connection:
+        return str(connection.execute(b"EXPLAIN " + step.query, step.values).fetchall())
+
+
+def test_jobs_of_a_tag_are_found_by_its_index(store: PostgresStore, postgres_url: str) -> None:
+    """A million others are not looked at, whatever else is asked for."""
+    put(store, *(new_job(id, tags=("a",)) for id in "abc"))
+    for filter in (Filter(tag="a"), Filter(tag="a", status=JobStatus.FAILED, type="t", queue="q")):
+        plan = plan_of_page(postgres_url, filter)
+        assert "Index Only Scan Backward using tagged_pkey" in plan
+        assert "jobs_pkey" in plan
 
 
 def test_check_says_what_it_is_and_how_durable(store: PostgresStore, postgres_url: str) -> None:

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from jobpipe.stores.base import Filter, Store
+from jobpipe.stores.base import Filter, JobStatus, Store
 from jobpipe.stores.sqlite import SqliteStore
 from jobpipe.stores.sqlite.connection import Connections
+from jobpipe.stores.sqlite.inspecting import statement_of
 from jobpipe.stores.sqlite.statements import migrations
 from jobpipe.testing import ManualTime, StoreContract, StoreHarness, new_job
 from jobpipe.testing.model import StoreMachine
@@ -127,6 +128,23 @@ def test_jobs_of_a_program_without_tags_are_the_same_jobs(tmp_path: Path) -> Non
         ]
         assert [job.tags for job in store.page(Filter(), 10).jobs] == [("a",), ()]
         assert [claim.id for claim in take(store, 10)] == ["old", "new"]
+
+
+def test_jobs_of_a_tag_are_found_by_its_index(tmp_path: Path) -> None:
+    """A million others are not looked at, whatever else is asked for."""
+    with (
+        closing(SqliteStore(tmp_path / "jobs.db")) as store,
+        closing(sqlite3.connect(store.path)) as connection,
+    ):
+        store.migrate()
+        for filter in (Filter(tag="a"), Filter(tag="a", status=JobStatus.FAILED, type="t", queue="q")):
+            statement, values = statement_of(filter)
+            plan = connection.execute(f"EXPLAIN QUERY PLAN {statement}", {**values, "before": 9, "limit": 9})
+            steps = [row[3] for row in plan]
+            assert [step.partition(" (")[0] for step in steps] == [
+                "SEARCH tagged USING PRIMARY KEY",
+                "SEARCH jobs USING INTEGER PRIMARY KEY",
+            ], steps
 
 
 def test_a_read_that_ends_during_a_close_leaves_no_connection_open(tmp_path: Path) -> None:

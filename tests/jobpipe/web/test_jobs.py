@@ -216,6 +216,9 @@ def test_lists_are_newest_first_filtered_and_without_payload(on_each_store: Any)
         ("/jobs?type=%27%3B--", "type"),
         ("/jobs?queue=a%00b", "queue"),
         ("/jobs?queue=a%0A", "queue"),
+        ("/jobs?tag=", "tag"),
+        ("/jobs?tag=a%00", "tag"),
+        (f"/jobs?tag={'a' * 51}", "tag"),
         ("/jobs?cursor=x", "cursor"),
         ("/jobs?cursor=", "cursor"),
         ("/jobs?colour=red", "colour"),
@@ -297,7 +300,11 @@ def test_cancel_and_retry_follow_the_table(on_each_store: Any) -> None:
 
 def test_a_job_that_has_expired_is_accepted_and_never_run(on_each_store: Any) -> None:
     async def scenario(call: Caller) -> None:
-        for id, more in {"a": {"expires_at": "1970-01-01T00:00:00Z"}, "b": {"expires_in": 0}}.items():
+        sent: dict[str, dict[str, Any]] = {
+            "a": {"expires_at": "1970-01-01T00:00:00Z"},
+            "b": {"expires_in": 0},
+        }
+        for id, more in sent.items():
             answer = await call("POST", "/enqueue", json={"id": id, **more})
             assert (answer.status_code, answer.json()["status"]) == (202, "queued")
             await call.refused(409, "POST", f"/jobs/{id}/cancel")
@@ -366,6 +373,22 @@ def test_many_are_cancelled_and_retried_at_once(on_each_store: Any) -> None:
         assert (await call("POST", "/jobs/retry", json={"status": "cancelled", "queue": "b"})).json() == {
             "count": 1
         }
+
+    on_each_store(scenario)
+
+
+def test_jobs_are_found_cancelled_and_retried_by_tag(on_each_store: Any) -> None:
+    async def scenario(call: Caller) -> None:
+        for id, tags in {"a": ["x&y", "z"], "b": ["z"], "c": []}.items():
+            await call("POST", "/enqueue", json={"id": id, "tags": tags})
+        listed = (await call("GET", "/jobs?tag=x%26y")).json()["jobs"]
+        assert [(job["id"], job["tags"]) for job in listed] == [("a", ["x&y", "z"])]
+        assert [job["id"] for job in (await call("GET", "/jobs?tag=z&limit=1")).json()["jobs"]] == ["b"]
+        assert (await call("POST", "/jobs/cancel", json={"tag": "z"})).json() == {"count": 2}
+        retry = {"tag": "x&y", "status": "cancelled"}
+        assert (await call("POST", "/jobs/retry", json=retry)).json() == {"count": 1}
+        statuses = {job["id"]: job["status"] for job in (await call("GET", "/jobs")).json()["jobs"]}
+        assert statuses == {"a": "queued", "b": "cancelled", "c": "queued"}
 
     on_each_store(scenario)
 

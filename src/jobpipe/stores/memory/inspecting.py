@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from ...model.counts import Counts, Filter, JobEvent, Page, Tally
 from ...model.job import Job, JobStatus
@@ -15,10 +15,7 @@ def page(ledger: Ledger, filter: Filter, limit: int, before: int | None) -> Page
     """As `JobStore.page` says."""
     jobs: list[Job] = []
     last = 0
-    order = ledger.order
-    end = len(order) if before is None else bisect_left(order, before, key=lambda each: each.number)
-    for index in range(end - 1, -1, -1):
-        record = order[index]
+    for record in _newest(ledger, filter.tag, before):
         if ledger.jobs.get(record.new.id) is not record or not _fits(record, filter):
             continue
         if len(jobs) == limit:
@@ -26,6 +23,18 @@ def page(ledger: Ledger, filter: Filter, limit: int, before: int | None) -> Page
         jobs.append(record.look())
         last = record.number
     return Page(jobs, None)
+
+
+def _newest(ledger: Ledger, tag: str | None, before: int | None) -> Iterator[Record]:
+    """All jobs, or those of a tag, from that number back."""
+    if tag is not None:
+        tagged = reversed(ledger.tagged.get(tag, {}).values())
+        yield from (record for record in tagged if before is None or record.number < before)
+        return
+    order = ledger.order
+    end = len(order) if before is None else bisect_left(order, before, key=lambda each: each.number)
+    for index in range(end - 1, -1, -1):
+        yield order[index]
 
 
 def _fits(record: Record, filter: Filter) -> bool:

@@ -5,7 +5,7 @@ A status changes in `move` alone, as TRANSITIONS says. Whoever uses it holds the
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict, deque
+from collections import Counter, OrderedDict, defaultdict, deque
 from heapq import heappop, heappush
 from itertools import count
 
@@ -29,6 +29,8 @@ class Ledger:
         self.jobs: dict[str, Record] = {}
         self.order: list[Record] = []
         """By number; the removed are dropped when they are half of it."""
+        self.tagged: defaultdict[str, dict[int, Record]] = defaultdict(dict)
+        """By tag, and by number, in its order."""
         self.scheduled = Heap()
         self._expiring: list[tuple[float, int, Record]] = []
         """A heap by expires_at, of those that wait; also of some that do no more."""
@@ -69,6 +71,7 @@ class Ledger:
             record.error, record.progress, record.history = kept.error, kept.progress, kept.history
         self.jobs[new.id] = record
         self.order.append(record)
+        self._tag(record)
         self._enter(record)
         self._look_at(new.unique)
         return record
@@ -85,14 +88,17 @@ class Ledger:
 
     def come_due(self, now: float) -> None:
         """End what has expired, and queue what is scheduled for now or before."""
+        self._expire(now)
+        while (record := self.scheduled.first()) and record.run_at <= now:
+            self.move(record, Move.COME_DUE, now)
+
+    def _expire(self, now: float) -> None:
         while self._expiring and self._expiring[0][0] <= now:
             _, _, record = heappop(self._expiring)
             # Why not what is leased: whether it began before, its worker knows.
             is_waiting = record.status in WAITING and record.token is None
             if is_waiting and record.is_late(now) and self.jobs.get(record.new.id) is record:
                 self.move(record, Move.EXPIRE, now)
-        while (record := self.scheduled.first()) and record.run_at <= now:
-            self.move(record, Move.COME_DUE, now)
 
     def replace(self, record: Record, new: NewJob, now: float) -> None:
         """Let a job that has not begun take the content of a new one."""
@@ -101,7 +107,9 @@ class Ledger:
         record.run_at = new.due_at(now, record.created_at)
         record.key, record.expires_at = new.key, new.expires(now)
         old = record.new
+        self._untag(record)
         record.new = structs.replace(new, id=old.id, fingerprint=old.fingerprint, former=old.former)
+        self._tag(record)
         status = JobStatus.QUEUED if record.run_at <= now else JobStatus.SCHEDULED
         if status is not record.status:
             self.move(record, Move.COME_DUE if status is JobStatus.QUEUED else Move.POSTPONE, now)
@@ -152,7 +160,22 @@ class Ledger:
         """Forget a job."""
         self._leave(record, now)
         del self.jobs[record.new.id]
+        self._untag(record)
         self._look_at(record.new.unique)
+
+    def _tag(self, record: Record) -> None:
+        for tag in record.new.tags:
+            tagged = self.tagged[tag]
+            is_last = not tagged or next(reversed(tagged)) < record.number
+            tagged[record.number] = record
+            if not is_last:
+                self.tagged[tag] = dict(sorted(tagged.items()))
+
+    def _untag(self, record: Record) -> None:
+        for tag in record.new.tags:
+            del self.tagged[tag][record.number]
+            if not self.tagged[tag]:
+                del self.tagged[tag]
 
     def tidy(self) -> None:
         """Drop what was removed from the order, once it is half of it."""

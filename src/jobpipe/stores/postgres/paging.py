@@ -20,9 +20,10 @@ def page_step(statements: Statements, filter: Filter, limit: int, before: int | 
     named = {"type": filter.type, "queue": filter.queue}
     values = {name: value for name, value in named.items() if value is not None}
     filters = status + "".join(f" AND {name} = %({name})s" for name in values)
+    name, tag = ("page", {}) if filter.tag is None else ("page_tagged", {"tag": filter.tag})
     return Step(
-        statements.filled("page", filters=filters),
-        {**values, "before": _NEWEST if before is None else before, "limit": limit + 1},
+        statements.filled(name, filters=filters),
+        {**values, **tag, "before": _NEWEST if before is None else before, "limit": limit + 1},
     )
 
 

@@ -210,8 +210,8 @@ class RedisStore:
 
     def page(self, filter: Filter, limit: int, before: int | None = None) -> Page:
         statuses = list(JobStatus) if filter.status is None else [filter.status]
-        named = (filter.type or False, filter.queue or False)
-        if "" in (filter.type, filter.queue):
+        named = (filter.type or False, filter.queue or False, filter.tag or False)
+        if "" in (filter.type, filter.queue, filter.tag):
             return Page([], None)
         jobs: list[Job] = []
         while True:

@@ -26,7 +26,7 @@ _INDEXES = {
 
 def page(cursor: sqlite3.Cursor, filter: Filter, limit: int, before: int | None) -> Page:
     """As `JobStore.page` says."""
-    statement, values = _statement(filter)
+    statement, values = statement_of(filter)
     rows = cursor.execute(
         statement, {**values, "before": _NEWEST if before is None else before, "limit": limit + 1}
     ).fetchall()
@@ -34,15 +34,20 @@ def page(cursor: sqlite3.Cursor, filter: Filter, limit: int, before: int | None)
     return Page(list(map(job_of, shown)), shown[-1][0] if len(rows) > limit else None)
 
 
-def _statement(filter: Filter) -> tuple[str, dict[str, str]]:
+def statement_of(filter: Filter) -> tuple[str, dict[str, str]]:
     """The statement, and the values of the filter that it wants."""
     # Why the status as a literal: only so does SQLite see which partial index has all of them.
     status = "" if filter.status is None else f" AND status = '{filter.status.value}'"
-    named = {"type": filter.type, "queue": filter.queue}
+    named = {"type": filter.type, "queue": filter.queue, "tag": filter.tag}
     values = {name: value for name, value in named.items() if value is not None}
     filters = status + "".join(f" AND {name} = :{name}" for name in values)
-    index = "" if filter.status is None else _INDEXES.get(filter.status, "")
-    return sql("page").format(index=index, filters=filters), values
+    if filter.tag is not None:
+        # Why a cross join: SQLite then goes through the jobs of the tag, whatever else is asked for.
+        source, number = "tagged CROSS JOIN jobs ON jobs.seq = tagged.job", "tagged.job"
+    else:
+        index = "" if filter.status is None else _INDEXES.get(filter.status, "")
+        source, number = f"jobs {index}", "seq"
+    return sql("page").format(source=source, number=number, filters=filters), values
 
 
 def limits(cursor: sqlite3.Cursor, type: str | None, key: str | None, limit: int, now: float) -> Limits:

@@ -15,7 +15,7 @@ from ...errors import BadInputError, JobNotFoundError
 from ...gateway.explain import Explanation
 from ...model.ids import check_id
 from ...model.job import Job, JobError, JobStatus, Progress
-from ...model.request import Name, convert
+from ...model.request import Name, Tag, convert
 from ..body import BESIDE_PAYLOAD, read_json
 from ..operation import Operation, json_response
 from ..query import JobsQuery, WaitQuery
@@ -51,18 +51,22 @@ class JobList(Struct, frozen=True):
     next_cursor: str | None
 
 
+_FILTERS = ("status", "type", "queue", "tag")
+
+
 class Selection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which jobs: at least one filter, or all of them."""
 
     status: JobStatus | UnsetType = UNSET
     type: Name | UnsetType = UNSET
     queue: Name | UnsetType = UNSET
+    tag: Tag | UnsetType = UNSET
     all: bool = False
 
     RULES: ClassVar[dict[str, Any]] = {
         "if": {"properties": {"all": {"const": True}}, "required": ["all"]},
         "then": {"maxProperties": 1},
-        "else": {"anyOf": [{"required": [name]} for name in ("status", "type", "queue")]},
+        "else": {"anyOf": [{"required": [name]} for name in _FILTERS]},
     }
     """What its schema says beyond the fields."""
 
@@ -186,14 +190,11 @@ class JobRoutes:
 
     async def _each(self, request: Request, verb: Callable[..., Awaitable[int]]) -> Response:
         chosen = convert(await read_json(request.scope, request.receive, BESIDE_PAYLOAD), Selection)
-        filters = {
-            name: value
-            for name in ("status", "type", "queue")
-            if (value := getattr(chosen, name)) is not UNSET
-        }
+        filters = {name: value for name in _FILTERS if (value := getattr(chosen, name)) is not UNSET}
         if chosen.all == bool(filters):
             raise BadInputError(
-                "all", "must be true, or at least one of status, type and queue must be given, but not both"
+                "all",
+                "must be true, or at least one of status, type, queue and tag must be given, but not both",
             )
         return json_response(Count(await verb(**filters)))
 

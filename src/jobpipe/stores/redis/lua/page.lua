@@ -1,14 +1,20 @@
--- told: statuses, type or false, queue or false, before (a seq) or false, how many.
+-- told: statuses, type or false, queue or false, tag or false, before (a seq) or false, how many.
 -- Answers the records that fit, packed in one list, and the seq from which to look on, if there may be more: so
 -- many are looked at, at the most, and then the caller asks again.
 come_due()
-local statuses, type, queue, before, limit = unpack(told)
+local statuses, type, queue, tag, before, limit = unpack(told)
 local MOST_RUNNING = 20000 -- these are sorted here: the leases are in another order
-local LOOKED_AT = (type or queue) and math.max(limit + 1, 1000) or limit + 1
+local LOOKED_AT = (type or queue or tag) and math.max(limit + 1, 1000) or limit + 1
+local till = before and '(' .. before or '+inf'
 
 local seqs, is_whole = {}, true
-for _, status in ipairs(statuses) do
-  local till = before and '(' .. before or '+inf'
+local is_wanted = {}
+for _, status in ipairs(statuses) do is_wanted[status] = true end
+if tag then
+  seqs = redis.call('ZREVRANGEBYSCORE', P .. 'tag:' .. tag, till, '-inf', 'LIMIT', 0, LOOKED_AT)
+  is_whole = #seqs < LOOKED_AT
+end
+for _, status in ipairs(tag and {} or statuses) do
   if status == 'running' then
     for _, seq in ipairs(redis.call('ZREVRANGE', LEASES, 0, MOST_RUNNING - 1)) do
       if not before or tonumber(seq) < before then seqs[#seqs + 1] = seq end
@@ -27,7 +33,7 @@ load(seqs)
 local found, last = {}, nil
 for _, seq in ipairs(seqs) do
   local job = odd[seq] or jobs[seq]
-  if job and (not type or job[TYPE] == type) and (not queue or job[QUEUE] == queue) then
+  if job and (not tag or is_wanted[job[STATUS] or '']) and (not type or job[TYPE] == type) and (not queue or job[QUEUE] == queue) then
     if #found == limit then return { packed_list(found), last } end
     found[#found + 1] = packed_whole(job, ERROR, ERROR)
     last = seq
