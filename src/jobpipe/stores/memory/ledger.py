@@ -169,7 +169,11 @@ class Ledger:
 
     def _tag(self, record: Record) -> None:
         for tag in record.new.tags:
-            self.tagged[tag][record.number] = record
+            tagged = self.tagged[tag]
+            is_last = not tagged or next(reversed(tagged)) < record.number
+            tagged[record.number] = record
+            if not is_last:
+                self.tagged[tag] = dict(sorted(tagged.items()))
 
     def _untag(self, record: Record) -> None:
         for tag in record.new.tags:
