@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from ..errors import (
     BadInputError,
+    DuplicateError,
     ForbiddenError,
     JobConflictError,
     JobNotFoundError,
@@ -30,6 +31,7 @@ from .call import Answer
 
 KINDS: Mapping[str, type[JobpipeError]] = {
     "bad-input": BadInputError,
+    "duplicate": DuplicateError,
     "job-conflict": JobConflictError,
     "job-not-found": JobNotFoundError,
     "payload-too-large": PayloadTooLargeError,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import Any, TypeVar, Unpack
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -21,7 +21,7 @@ from ..gateway.explain import Explanation
 from ..gateway.history import Past
 from ..gateway.limits import LimitInfo
 from ..gateway.timetable import ScheduleInfo, ScheduleRequest
-from ..gateway.views import JobPage, QueueInfo, Stats, Worker, filter_of
+from ..gateway.views import JobFilter, JobPage, QueueInfo, Stats, Worker, filter_of
 from ..model import json
 from ..model.ids import check_id, check_name, check_text, new_id
 from ..model.job import Job, JobStatus
@@ -35,14 +35,6 @@ _LONGEST_WAIT = 60.0
 """Seconds that one call waits: many a proxy ends those that take longer."""
 _ONCE = ("replace", "restart")
 """Values of `on_duplicate` that change another job: done twice, they may undo what came between."""
-
-
-class Filters(TypedDict, total=False):
-    """Which jobs; None counts as not given."""
-
-    status: JobStatus | str | None
-    type: str | None
-    queue: str | None
 
 
 class _Accepted(Struct):
@@ -117,7 +109,7 @@ def get(id: str) -> Verb[Job]:
     return _read((yield _get(_job(id))), Job)
 
 
-def page(*, limit: int = 50, cursor: str | None = None, **filters: Unpack[Filters]) -> Verb[JobPage]:
+def page(*, limit: int = 50, cursor: str | None = None, **filters: Unpack[JobFilter]) -> Verb[JobPage]:
     """The newest jobs, at most `limit`; give `next_cursor` as `cursor` for the next page."""
     query = {"limit": limit, "cursor": cursor, **_checked(filters)}
     given = {name: value for name, value in query.items() if value is not None}
@@ -183,12 +175,12 @@ def retry(id: str) -> Verb[Job]:
     return _read((yield _post(f"{_job(id)}/retry")), Job)
 
 
-def cancel_many(**filters: Unpack[Filters]) -> Verb[int]:
+def cancel_many(**filters: Unpack[JobFilter]) -> Verb[int]:
     """Cancel all jobs that match and are not finished; returns the number of jobs."""
     return _read((yield _post("/jobs/cancel", _chosen(filters))), dict[str, int])["count"]
 
 
-def retry_many(**filters: Unpack[Filters]) -> Verb[int]:
+def retry_many(**filters: Unpack[JobFilter]) -> Verb[int]:
     """Run all failed and cancelled jobs that match again; returns the number of jobs."""
     return _read((yield _post("/jobs/retry", _chosen(filters))), dict[str, int])["count"]
 
@@ -293,13 +285,13 @@ def _quoted(name: str) -> str:
     return quote(name, safe="")
 
 
-def _checked(filters: Filters) -> dict[str, str]:
+def _checked(filters: JobFilter) -> dict[str, str]:
     """Those that were given; BadInputError naming the one that is wrong."""
     found = filter_of(**filters)
     return {name: value for name in filters if (value := getattr(found, name)) is not None}
 
 
-def _chosen(filters: Filters) -> dict[str, Any]:
+def _chosen(filters: JobFilter) -> dict[str, Any]:
     return _checked(filters) or {"all": True}
 
 

@@ -229,8 +229,9 @@ def test_unique_name_that_is_not_committed_yet_is_waited_for(pipe: Jobpipe, post
         name = f"name-{is_committed}"
         with psycopg.connect(postgres) as first, ThreadPoolExecutor(1) as threads:
             pipe.enqueue_sync("echo", 1, id=f"a-{name}", unique=name, connection=first)
-            again = {"id": f"b-{name}", "unique": name, "on_duplicate": "replace"}
-            second = threads.submit(lambda again=again: pipe.enqueue_sync("echo", 2, **again))
+            second = threads.submit(
+                pipe.enqueue_sync, "echo", 2, id=f"b-{name}", unique=name, on_duplicate="replace"
+            )
             eventually(lambda: _is_waited_for(postgres))
             assert not second.done()
             first.commit() if is_committed else first.rollback()
