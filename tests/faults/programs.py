@@ -71,6 +71,17 @@ async def block(seconds: float):
 async def poison():
     note()
     os._exit(1)
+
+@pipe.job("doomed", max_retries=0)
+async def doomed():
+    raise ValueError("doomed")
+
+@pipe.on_failure
+def tell(job):
+    with open("failures", "a") as file:
+        file.write(f"{job.id} {job.error.type}\\n")
+    if job.error.type == "ValueError":
+        os._exit(1)
 """
 
 
@@ -287,6 +298,12 @@ class Start:
         file = self.folder / "runs"
         rows = [line.split() for line in file.read_text().splitlines()] if file.exists() else []
         return [(each, int(pid), int(attempt)) for each, pid, attempt in rows if id in (None, each)]
+
+    def failures(self, id: str) -> list[str]:
+        """The errors of which the program was told when the job had failed for good."""
+        file = self.folder / "failures"
+        rows = [line.split() for line in file.read_text().splitlines()] if file.exists() else []
+        return [error for each, error in rows if each == id]
 
     def begun(self, id: str, attempt: int = 1) -> int:
         """The process that runs it, as soon as one does."""

@@ -161,6 +161,16 @@ def test_a_poison_job_fails_at_its_last_attempt_and_others_flow(durable: Start) 
         assert is_one_outcome(done)
     assert service.get("/health") == {"status": "ok"}
     assert service.output.count("ended with code 1; starting another") == crashes
+    eventually(lambda: durable.failures(poison) == ["WorkerLost"])
+
+
+def test_a_failed_job_is_told_again_if_the_process_dies_while_it_is_told(durable: Start) -> None:
+    """The failure is recorded after that: so the job counts as lost, and who finds it tells."""
+    service = durable.serve("--lease", LEASE)
+    service.call("POST", "/enqueue", {"id": "d", "type": "doomed"})
+    job = service.finished("d")
+    assert (job["status"], job["error"]["type"]) == ("failed", "WorkerLost")
+    eventually(lambda: durable.failures("d") == ["ValueError", "WorkerLost"])
 
 
 def test_a_poison_job_among_many_that_were_claimed_ahead_costs_only_what_has_begun(durable: Start) -> None:

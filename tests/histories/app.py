@@ -108,6 +108,16 @@ async def alone(payload: dict[str, Any]) -> list[Any]:
         return result
 
 
+@pipe.job("solo", base=0.05)
+async def solo(payload: dict[str, Any]) -> list[Any]:
+    """Of each unique name one runs at a time, also between its runs."""
+    with noted() as result:
+        await asyncio.sleep(payload["seconds"])
+        if current_job().attempts <= payload["failures"]:
+            raise ValueError("not yet")
+        return result
+
+
 @pipe.job(BEAT)
 async def beat() -> list[Any]:
     with noted() as result:

@@ -63,7 +63,7 @@ def nothing_is_made_up(record: Record) -> Iterator[Violation]:
         if sent is None:
             if record.rhythm is None or not job.id.startswith(f"{record.rhythm.name}@"):
                 yield Violation("made up", job.id, "nobody has sent it")
-        elif (sent.type, sent.max_retries) != (job.type, job.max_retries):
+        elif sent.type != job.type or (not sent.unique and sent.max_retries != job.max_retries):
             yield Violation("made up", job.id, f"it is not as it was sent: {sent}, {job}")
 
 
@@ -188,7 +188,12 @@ def nothing_runs_early(record: Record) -> Iterator[Violation]:
     """Not before its time, and not before the store says that it began."""
     for job in record.jobs.values():
         sent = record.sent.get(job.id)
-        if sent is not None and job.runs and job.runs[0].began_at < sent.not_before - NEAR:
+        if (
+            sent is not None
+            and not sent.unique
+            and job.runs
+            and job.runs[0].began_at < sent.not_before - NEAR
+        ):
             yield Violation("early", job.id, f"not before {sent.not_before}, but {job.runs[0]}")
     for run in record.runs:
         kept = _stored(record.jobs.get(run.id)).get((run.attempt, run.worker))
@@ -262,6 +267,35 @@ def limits_are_kept(record: Record) -> Iterator[Violation]:
             yield from _concurrency(bound, f"{name}, as seen by handlers", seen)
 
 
+def names_run_one_at_a_time(record: Record) -> Iterator[Violation]:
+    """As the store tells it: of each unique name one waits and one has begun at the most; and no two handlers run at once."""
+    waiting: dict[str, set[str]] = defaultdict(set)
+    begun: dict[str, set[str]] = defaultdict(set)
+    for event in record.events:
+        job = record.jobs.get(event.id)
+        if job is None or not job.unique:
+            continue
+        if event.status in FINISHED:
+            waiting[job.unique].discard(job.id)
+            begun[job.unique].discard(job.id)
+        elif event.status == JobStatus.RUNNING:
+            waiting[job.unique].discard(job.id)
+            begun[job.unique].add(job.id)
+        elif job.id not in begun[job.unique]:  # else it is between its runs
+            waiting[job.unique].add(job.id)
+        for what, ids in (("wait", waiting[job.unique]), ("have begun", begun[job.unique])):
+            if len(ids) > 1:
+                yield Violation("unique", job.unique, f"{sorted(ids)} {what} at once")
+                return
+    noted = _by_id(record.runs)
+    for name in sorted({job.unique for job in record.jobs.values() if job.unique}):
+        jobs = [job for job in record.jobs.values() if job.unique == name]
+        spans = [_span(run, job) for job in jobs for run in noted.get(job.id, ())]
+        alone = Bound(type=name, concurrency=1)
+        for violation in _concurrency(alone, name, [span for span in spans if span is not None]):
+            yield violation._replace(rule="unique")
+
+
 def _rate(bound: Bound, name: str, starts: Sequence[float]) -> Iterator[Violation]:
     even_at = 0.0  # when the next start would be evenly paced
     for at in starts if bound.interval else ():
@@ -321,4 +355,5 @@ RULES: tuple[Rule, ...] = (
     cancelled_jobs_stay_so,
     every_tick_is_one_job,
     limits_are_kept,
+    names_run_one_at_a_time,
 )

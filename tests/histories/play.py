@@ -296,6 +296,7 @@ def _stored(job: Job) -> StoredJob:
         attempts=job.attempts,
         max_retries=job.max_retries,
         created_at=job.created_at.timestamp(),
+        unique=job.unique or "",
         result=job.result,
         runs=tuple(
             StoredRun(

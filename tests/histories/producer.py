@@ -25,23 +25,27 @@ PATIENCE = 3.0
 _KEYS = ("ann", "bob", "cid")
 
 Job = dict[str, Any]
-Send = Callable[[Job], bool]
-"""Put a job in: False if it has to be asked again."""
+Send = Callable[[Job], str | None]
+"""Put a job in: the id that it has, or None if it has to be asked again."""
 
 
 def made_up_job(rng: random.Random, id: str) -> Job:
     """One of all the kinds there are."""
-    type = rng.choice(["quick"] * 4 + ["slow"] * 3 + ["thread", "flaky", "paced", "bursty", "few", "alone"])
+    others = ["thread", "flaky", "paced", "bursty", "few", "alone", "solo", "solo"]
+    type = rng.choice(["quick"] * 4 + ["slow"] * 3 + others)
     payloads: dict[str, Callable[[], Any]] = {
         "slow": lambda: round(rng.uniform(0.1, 2.0), 2),
         "thread": lambda: round(rng.uniform(0, 0.1), 2),
         "flaky": lambda: rng.randrange(5),
         "few": lambda: round(rng.uniform(0.02, 0.2), 2),
+        "solo": lambda: {"seconds": round(rng.uniform(0, 0.1), 2), "failures": rng.randrange(2)},
         "alone": lambda: {"key": rng.choice(_KEYS), "seconds": round(rng.uniform(0, 0.1), 2)},
     }
     job: Job = {"id": id, "type": type, "payload": payloads.get(type, lambda: id)()}
     job["max_retries"] = rng.choice((0, 1, 3, 3, 6))
     job["priority"] = rng.choice((0, 0, 0, 5))
+    if type == "solo":
+        job |= {"unique": rng.choice(_KEYS), "on_duplicate": rng.choice(("keep", "replace", "restart"))}
     if rng.random() < 0.2:
         job["delay"] = round(rng.uniform(0.05, 1.0), 2)
     return job
@@ -61,11 +65,12 @@ def produce(name: str, rng: random.Random, send: Send, cancel: Callable[[str], b
             max_retries=job["max_retries"],
             not_before=time.time() + job.get("delay", 0),
             key=job["payload"]["key"] if job["type"] == "alone" else "",
+            unique=job.get("unique", ""),
         )
-        while not send(job):
+        while (id := send(job)) is None:
             time.sleep(PAUSE)
-        write_line(SENT, what="accepted", id=job["id"])
-        if cancel is not None and rng.random() < 0.05:
+        write_line(SENT, what="accepted", id=id)
+        if cancel is not None and id == job["id"] and rng.random() < 0.05:
             while (is_cancelled := cancel(job["id"])) is None:
                 time.sleep(PAUSE)
             if is_cancelled:
@@ -73,14 +78,14 @@ def produce(name: str, rng: random.Random, send: Send, cancel: Callable[[str], b
         time.sleep(rng.uniform(0, 2 * PAUSE))
 
 
-def send_from_python(job: Job) -> bool:
+def send_from_python(job: Job) -> str | None:
     """As any program does that has the store's URL."""
-    options = {name: job[name] for name in ("id", "max_retries", "priority", "delay") if name in job}
+    names = ("id", "max_retries", "priority", "delay", "unique", "on_duplicate")
+    options = {name: job[name] for name in names if name in job}
     try:
-        pipe.enqueue_sync(job["type"], job["payload"], **options)
+        return pipe.enqueue_sync(job["type"], job["payload"], **options).id
     except StoreAwayError:
-        return False
-    return True
+        return None
 
 
 class Caller:
@@ -89,10 +94,10 @@ class Caller:
     def __init__(self, url: str) -> None:
         self._http = httpx.Client(base_url=url, timeout=PATIENCE)
 
-    def send(self, job: Job) -> bool:
+    def send(self, job: Job) -> str | None:
         answer = self._post("/enqueue", job)
         assert answer is None or answer.status_code in (200, 202), answer.text
-        return answer is not None
+        return None if answer is None else str(answer.json()["id"])
 
     def cancel(self, id: str) -> bool | None:
         """Is it, or will it be? None if nobody has answered."""

@@ -26,6 +26,8 @@ class Sent:
     max_retries: int
     not_before: float = 0.0
     key: str = ""
+    unique: str = ""
+    """Its unique name, if it has one: then it may take the content of another, or not be there itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +65,7 @@ class StoredJob:
     attempts: int
     max_retries: int
     created_at: float
+    unique: str = ""
     result: Any = None
     runs: tuple[StoredRun, ...] = ()
 
@@ -134,7 +137,7 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def load_sent(folder: Path) -> tuple[dict[str, Sent], frozenset[str], frozenset[str]]:
-    """What was sent, accepted and cancelled."""
+    """What was sent, accepted and cancelled. The id that is accepted may be that of another, which is replaced."""
     sent, answers = {}, {"accepted": set[str](), "cancelled": set[str]()}
     for line in read_lines(folder / SENT):
         what = line.pop("what")

@@ -121,6 +121,16 @@ def another(id: str, began_at: float, ended_at: float, key: str = "") -> Record:
     )
 
 
+def named(*statuses: tuple[str, str], began_at: float = 15.5, ended_at: float = 16) -> Record:
+    """Two jobs of one unique name, and what the store told of them: the second is called x."""
+    record = replace(another("x", began_at, ended_at), bounds=[])
+    jobs = {id: replace(job, unique="name") for id, job in record.jobs.items()}
+    return replace(record, jobs=jobs, events=[Event(id, status) for id, status in statuses])
+
+
+FIRST = [(ORDER, status) for status in STATUSES]
+
+
 def test_good_history_has_no_violation() -> None:
     assert check(GOOD) == []
 
@@ -169,6 +179,18 @@ GOOD_ONES: dict[str, Record] = {
     ),
     "jobs of two keys run at once": replace(
         another("x", 10.5, 11.5, key="k"), bounds=[Bound(type="mail", concurrency=1, is_keyed=True)]
+    ),
+    "one of a unique name waits until the other has ended": named(
+        *FIRST[:2],
+        ("x", "queued"),
+        *FIRST[2:],
+        ("x", "scheduled"),
+        ("x", "queued"),
+        ("x", "running"),
+        ("x", "done"),
+    ),
+    "a job was replaced, and so runs before its own time": replace(
+        GOOD, sent={ORDER: replace(GOOD.sent[ORDER], unique="name", not_before=11, max_retries=9)}
     ),
     "a burst is let through": replace(
         another("x", 10.5, 11.5), bounds=[Bound(type="mail", interval=3, burst=2)]
@@ -258,6 +280,15 @@ BAD_ONES: dict[str, tuple[str, Record]] = {
     "a burst was too large": (
         "rate",
         replace(another("x", 10.5, 11.5), bounds=[Bound(type="mail", interval=10, burst=2)]),
+    ),
+    "two of a unique name wait": ("unique", named((ORDER, "queued"), ("x", "scheduled"))),
+    "two of a unique name have begun": (
+        "unique",
+        named(*FIRST[:3], ("x", "queued"), ("x", "running"), *FIRST[3:], ("x", "done")),
+    ),
+    "two handlers of a unique name ran at once": (
+        "unique",
+        named(*FIRST, ("x", "queued"), ("x", "running"), ("x", "done"), began_at=14, ended_at=16),
     ),
     "two ran at once where one may": ("concurrency", another("x", 14, 16)),
     "two of one key ran at once": (

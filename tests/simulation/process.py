@@ -61,12 +61,15 @@ class Process:
                 break
             except StoreAwayError:
                 await asyncio.sleep(1.0)
+        slots, queues = self._world.chance.choice((1, 2, 4)), self.program.queues
         self.runner = Runner(
             pipe.gateway,
             pipe.types,
             pipe.signals,
             Meters(),
-            slots=self._world.chance.choice((1, 2, 4)),
+            slots=slots if queues is None else sum(queues.values()),
+            queues=queues,
+            queue_limits=pipe.queue.limits,
             lease=pipe.settings.lease,
             clock=ProcessClock(self.loop),
             name=self.name,
@@ -77,6 +80,7 @@ class Process:
             self.runner,
             lease=pipe.settings.lease,
             keep=pipe.settings.keep,
+            keep_failed=pipe.settings.keep_failed,
             tick=pipe.schedules.tick,
             on_counts=pipe.throughput.note,
         )

@@ -6,6 +6,7 @@ A program is made once and used for many lives, since declaring job types takes 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any, NoReturn, cast
@@ -64,7 +65,9 @@ class Stage:
 class Program:
     """A pipe, its line to the store, and the stage on which its handlers act."""
 
-    def __init__(self) -> None:
+    def __init__(self, queues: Mapping[str, int] | None = None) -> None:
+        """With queues, their slots, some types are in a queue of their own, which has a limit."""
+        self.queues = queues
         self.line = Line()
         self.stage = Stage(Random(0))
         self.pipe = pipe = Jobpipe(cast("Store", self.line))
@@ -74,8 +77,11 @@ class Program:
         pipe.job("plain", **options)(self._act)
         pipe.job("function", **options)(self._act_at_once)
         pipe.job("paced", rate="4/s", **options)(self._act)
-        pipe.job("few", concurrency=2, **options)(self._act)
-        pipe.job("keyed", concurrency=1, key=lambda task: task.key, **options)(self._act)
+        mail = {**options, "queue": "default" if queues is None else "mail"}
+        if queues is not None:
+            pipe.queue("mail", concurrency=2)
+        pipe.job("few", concurrency=2, **mail)(self._act)
+        pipe.job("keyed", concurrency=1, key=lambda task: task.key, **mail)(self._act)
         pipe.job("hasty", deadline=0.3, **options)(self._act)
         pipe.every(1.3, name="pulse", **options)(self._pulse)
 

@@ -34,11 +34,17 @@ MOST_SEEDS = 400
 
 
 @pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Program]]:
-    """Three programs, which know nothing of the settings of the developer."""
+def away(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """In a folder that knows nothing of the settings of the developer."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("away"))
-        yield [Program() for _ in range(3)]
+        yield
+
+
+@pytest.fixture(scope="module")
+def programs(away: None) -> list[Program]:
+    """Three programs."""
+    return [Program() for _ in range(3)]
 
 
 def live(seed: int, programs: list[Program], store: MakeStore, *, keeps_trace: bool = False) -> Summary:
@@ -56,6 +62,15 @@ def test_no_life_breaks_a_promise(programs: list[Program], chunk: int) -> None:
         with opened("memory") as store:
             done.append(live(seed, programs, store))
     assert sum(each.ticks for each in done) > CHUNK
+    assert sum(each.runs for each in done) > sum(each.jobs for each in done)
+
+
+def test_no_life_with_slots_by_queue_breaks_a_promise(away: None) -> None:
+    programs = [Program({"default": 2, "mail": 1}) for _ in range(3)]
+    done = []
+    for seed in range(CHUNK):
+        with opened("memory") as store:
+            done.append(live(seed, programs, store))
     assert sum(each.runs for each in done) > sum(each.jobs for each in done)
 
 

@@ -161,11 +161,24 @@ class Witness:
             raise self.fail(f"a claim of {limit} brought {len(result.claims)}")
         for number, claim in enumerate(result.claims):
             life = self.lives[claim.id]
+            if queues is not None and queues.rooms:
+                number = sum(each.queue == claim.queue for each in result.claims[:number])
+                most, begin = queues.rooms[claim.queue]
+                if number >= most:
+                    raise self.fail(
+                        f"{claim.id} is the {number + 1}th of {claim.queue}, which has room for {most}"
+                    )
             if claim.has_begun != (begin is None or number < begin):
                 raise self.fail(f"{claim.id}, the {number + 1}th of {begin} to begin: {claim.has_begun}")
             if life.is_suspect and not claim.has_begun:
                 raise self.fail(f"{claim.id} was lost, and is claimed ahead again")
             self._claimed(claim, lease, {each.type: each for each in limits})
+            of_queue = [each.concurrency for each in limits if each.queue == claim.queue]
+            leased = sum(
+                each.held is not None and each.new.queue == claim.queue for each in self.lives.values()
+            )
+            if of_queue and leased > of_queue[0]:
+                raise self.fail(f"{claim.id} is the {leased}th of {claim.queue}, of {of_queue[0]} at once")
             if claim.has_begun:
                 self._begin(life)
         return result

@@ -113,7 +113,9 @@ def in_seconds(fields: dict[str, Any]) -> dict[str, Any]:
 
 def request_of(type: str | JobRequest, payload: Any, options: JobOptions) -> JobRequest:
     """The request in the arguments of a call: a type and a payload, or a request that the options add to."""
-    given = in_seconds({name: value for name, value in options.items() if value is not None})
+    given = (
+        in_seconds({name: value for name, value in options.items() if value is not None}) if options else {}
+    )
     if not isinstance(type, JobRequest):
         return read({"type": type, "payload": payload, **given})
     if payload is not None:

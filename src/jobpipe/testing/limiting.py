@@ -366,6 +366,18 @@ class Limiting:
                 done.append(claim.id)
         assert Counter(done) == Counter(f"j{n}" for n in range(60))
 
+    def test_limit_of_a_queue_is_never_exceeded_by_many_claimers(
+        self, store: Store, harness: StoreHarness
+    ) -> None:
+        put(store, *(new_job(f"j{n}", type=f"t{n % 2}") for n in range(30)))
+        two = (Limit(queue="default", concurrency=2),)
+        with handles(harness) as opened:
+            calls = [partial(take, handle, 3, types=["t0", "t1"], limits=two) for handle in opened]
+            for _ in range(5):
+                found = [claim for claims in together(calls) for claim in claims]
+                assert len(found) == 2
+                assert all(finish(store, claim) for claim in found)
+
     def test_rate_holds_for_all_handles_together(self, store: Store, harness: StoreHarness) -> None:
         put_some(store, 40)
         limits = (Limit(type="work", interval=LEAD * 10, burst=5),)

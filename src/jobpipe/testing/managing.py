@@ -205,6 +205,28 @@ class Managing:
         assert sorted(page_ids(store)) == ["old-queued", "old-running", "old-scheduled", "young"]
         assert store.get("old-done") is None
 
+    def test_failed_jobs_may_be_kept_for_longer_or_shorter(self, store: Store, harness: StoreHarness) -> None:
+        bring_one_to_each(store)
+        harness.elapse(100)
+        assert store.prune(50, keep_failed=200) == 3
+        assert "failed" in page_ids(store)
+        assert store.prune(50, keep_failed=200) == 0
+        bring_to(store, "again", JobStatus.CANCELLED)
+        harness.elapse(10)
+        assert store.prune(500, keep_failed=50) == 1
+        assert store.get("failed") is None
+        assert look(store, "again").status is JobStatus.CANCELLED
+
+    def test_failed_job_that_ran_again_is_kept_as_what_it_became(
+        self, store: Store, harness: StoreHarness
+    ) -> None:
+        bring_to(store, "a", JobStatus.FAILED)
+        store.retry(["a"])
+        finish(store, take_one(store))
+        harness.elapse(10)
+        assert store.prune(50, keep_failed=5) == 0
+        assert store.prune(5, keep_failed=50) == 1
+
     def test_prune_deletes_no_more_than_asked(self, store: Store, harness: StoreHarness) -> None:
         ids = [f"j{n}" for n in range(5)]
         put(store, *(new_job(id) for id in ids))

@@ -47,13 +47,12 @@ class Executor:
         """The envelope that runs it."""
         claim = run.claim
         type = claim.queue if self._by_queue else claim.type  # Why: by it, envelopes are limited to slots
-        if run.job_type.stamps:
-            return self._stamped(run, type)
-        if run.job_type.is_async and claim.deadline is None:
+        stamps = run.job_type.stamps
+        if run.job_type.is_async and claim.deadline is None and not stamps:
             # Why apart: without hooks an envelope is made and run in half the time, and most jobs are like this.
             return Envelope(self._run_to_end, id=claim.id, type=type, payload=run, priority=run.priority)
         return Envelope(
-            self._run_coroutine if run.job_type.is_async else self._run_function,
+            self._invoke_of(run),
             id=claim.id,
             type=type,
             payload=run,
@@ -61,11 +60,14 @@ class Executor:
             deadline=claim.deadline or 0,
             success_hook=self._succeeded,
             failure_hook=self._failed,
+            stamps=(self._run_stamped, *stamps) if stamps else (),
         )
 
-    def _stamped(self, run: HeldJob, type: str) -> Envelope[HeldJob]:
-        """Its stamps are within the begin of the job, and around a handler that may run in a thread."""
-        claim, job_type = run.claim, run.job_type
+    def _invoke_of(self, run: HeldJob) -> Invoker:
+        """What its envelope calls: with stamps the handler itself, within `_run_stamped` and the stamps of the program."""
+        job_type = run.job_type
+        if not job_type.stamps:
+            return self._run_coroutine if job_type.is_async else self._run_function
 
         def call(context: Context, envelope: Envelope[Any]) -> Any:
             return job_type.run(envelope.payload)
@@ -73,17 +75,7 @@ class Executor:
         async def call_async(context: Context, envelope: Envelope[Any]) -> Any:
             return await job_type.run(envelope.payload)
 
-        return Envelope(
-            call_async if job_type.is_async else call,
-            id=claim.id,
-            type=type,
-            payload=run,
-            priority=run.priority,
-            deadline=claim.deadline or 0,
-            success_hook=self._succeeded,
-            failure_hook=self._failed,
-            stamps=(self._run_stamped, *job_type.stamps),
-        )
+        return call_async if job_type.is_async else call
 
     def _run_stamped(self, inner: Invoker) -> Invoker:
         """The outermost stamp. Those of the program see an envelope with the handler's argument as its payload."""

@@ -70,7 +70,7 @@ class Runner:
             started_at=time.time(),
             limits=(
                 *(job_type.limit for job_type in able.values() if job_type.limit is not None),
-                *queue_limits,
+                *(limit for limit in queue_limits if _serves(limit.queue, queues, except_queues)),
             ),
             queues=tuple(queues) if queues else None,
             except_queues=tuple(except_queues),
@@ -135,3 +135,7 @@ class Runner:
         return replace(
             self._worker, running=tuple(claim.id for claim in running), running_by_queue=dict(by_queue)
         )
+
+
+def _serves(queue: str, queues: Mapping[str, int | None] | None, except_queues: Sequence[str]) -> bool:
+    return queue in queues if queues else queue not in except_queues

@@ -119,6 +119,7 @@ class Service:
             self.runner,
             lease=self._settings.lease,
             keep=self._settings.keep,
+            keep_failed=self._settings.keep_failed,
             tick=self._schedules.tick,
             on_counts=self._on_counts,
             on_failed=None if self._failures is None else self._failures.after_rescue,

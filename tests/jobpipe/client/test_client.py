@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import gc
 import inspect
+import os
 import socket
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -300,3 +303,32 @@ def test_the_folder_of_the_caller_has_no_say(
         client.stats_sync()
     with Client(service) as client, pytest.raises(UnauthorizedError):
         client.stats_sync()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+def test_a_forked_process_has_connections_of_its_own(service: str) -> None:
+    """Both ask over and over: on one connection, one would get the other's answers."""
+    script = """
+import os, sys
+from jobpipe import Client
+
+client = Client(*sys.argv[1:])
+client.stats_sync()
+pid = os.fork()
+name = "parent" if pid else "child"
+for number in range(50):
+    receipt = client.enqueue_sync("echo", id=f"{name}-{number}", delay=1000)
+    assert receipt.id == f"{name}-{number}", receipt
+if pid:
+    assert os.waitpid(pid, 0)[1] == 0
+    assert client.cancel_many_sync(status="scheduled") == 100
+client.close()
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", script, service, TOKEN],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")

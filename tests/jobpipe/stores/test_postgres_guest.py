@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import psycopg
 import pytest
@@ -26,8 +28,10 @@ from jobpipe import (
 from jobpipe.stores.base import News
 from jobpipe.stores.postgres import PostgresStore
 from jobpipe.testing import new_job
+from jobpipe.testing.tools import finish, take
 
 from ...support.servers_postgres import postgres_schema
+from ...support.waiting import LIMIT, eventually
 
 
 @pytest.fixture
@@ -217,3 +221,45 @@ def test_workers_hear_of_the_job_when_it_is_committed(pipe: Jobpipe, postgres: s
         connection.commit()
         assert watch.wait(20)
     watch.close()
+
+
+def test_unique_name_that_is_not_committed_yet_is_waited_for(pipe: Jobpipe, postgres: str) -> None:
+    """Of two transactions with the same name the second goes by what has become of the first."""
+    for is_committed in (True, False):
+        name = f"name-{is_committed}"
+        with psycopg.connect(postgres) as first, ThreadPoolExecutor(1) as threads:
+            pipe.enqueue_sync("echo", 1, id=f"a-{name}", unique=name, connection=first)
+            again = {"id": f"b-{name}", "unique": name, "on_duplicate": "replace"}
+            second = threads.submit(lambda again=again: pipe.enqueue_sync("echo", 2, **again))
+            eventually(lambda: _is_waited_for(postgres))
+            assert not second.done()
+            first.commit() if is_committed else first.rollback()
+            receipt = second.result(LIMIT)
+        assert (receipt.id, receipt.is_new) == (f"{'a' if is_committed else 'b'}-{name}", not is_committed)
+        job = pipe.store.get(receipt.id)
+        assert job is not None
+        assert job.payload == 2
+
+
+def _is_waited_for(postgres: str) -> bool:
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        found = connection.execute("SELECT 1 FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'")
+        return found.fetchone() is not None
+
+
+def test_outcome_does_not_wait_for_a_transaction_that_replaces_the_next_job(
+    pipe: Jobpipe, postgres: str
+) -> None:
+    """What is replaced is ready again when that commits, though it was put behind the job that has ended meanwhile."""
+    options: dict[str, Any] = {"unique": "name", "on_duplicate": "replace"}
+    pipe.enqueue_sync("echo", 1, id="a", **options)
+    (claim,) = take(pipe.store, types=["echo"])
+    pipe.enqueue_sync("echo", 2, id="b", **options)
+    assert take(pipe.store, types=["echo"]) == []
+    with psycopg.connect(postgres) as connection:
+        assert pipe.enqueue_sync("echo", 3, connection=connection, **options).id == "b"
+        assert finish(pipe.store, claim)
+        connection.rollback()
+    assert pipe.store.rescue() == []
+    (claim,) = take(pipe.store, types=["echo"])
+    assert (claim.id, claim.payload) == ("b", b"2")

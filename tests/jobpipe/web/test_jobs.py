@@ -322,6 +322,47 @@ def test_a_job_that_has_expired_is_accepted_and_never_run(on_each_store: Any) ->
     on_each_store(scenario)
 
 
+def test_a_duplicate_of_a_unique_name_is_answered_with_the_job_that_waits(on_each_store: Any) -> None:
+    async def scenario(call: Caller) -> None:
+        named = {"unique": "report:17"}
+        accepted = await call("POST", "/enqueue", json={"id": "a", "payload": 1, **named})
+        assert (accepted.status_code, accepted.json()) == (202, {"id": "a", "status": "queued"})
+        kept = await call("POST", "/enqueue", json={"id": "b", "payload": 2, **named})
+        assert (kept.status_code, kept.json()["id"], kept.json()["payload"]) == (200, "a", 1)
+        assert (await call("GET", "/jobs/b")).status_code == 404
+        new = {"payload": 3, "on_duplicate": "replace", "delay": 60, **named}
+        replaced = await call("POST", "/enqueue", json=new)
+        assert replaced.status_code == 200
+        assert replaced.json() | {"id": "a", "payload": 3, "status": "scheduled"} == replaced.json()
+        refused = await call.refused(409, "POST", "/enqueue", json={**new, "queue": "other"})
+        assert refused["type"] == "urn:jobpipe:problem:duplicate"
+        assert "'a'" in refused["detail"]
+        jobs = [{"id": "x"}, {"id": "y", **named}]
+        batch = await call("POST", "/enqueue/batch", json={"jobs": jobs})
+        assert (batch.status_code, batch.headers["jobpipe-new"]) == (202, "1")
+        assert [job["id"] for job in batch.json()["jobs"]] == ["x", "a"]
+        known = await call("POST", "/enqueue/batch", json={"jobs": jobs[1:]})
+        assert known.status_code == 200
+        await call.refused(409, "POST", "/enqueue/batch", json={"jobs": [{"id": "z"}, {**new, "type": "t"}]})
+        assert (await call("GET", "/jobs/z")).status_code == 404
+
+    on_each_store(scenario)
+
+
+def test_a_retry_is_refused_while_another_of_the_unique_name_waits(on_each_store: Any) -> None:
+    async def scenario(call: Caller) -> None:
+        await call("POST", "/enqueue", json={"id": "a", "unique": "n"})
+        await finish(call.pipe, is_failed=True)
+        await call("POST", "/enqueue", json={"id": "b", "unique": "n"})
+        refused = await call.refused(409, "POST", "/jobs/a/retry")
+        assert refused["type"] == "urn:jobpipe:problem:duplicate"
+        assert (await call("POST", "/jobs/retry", json={"all": True})).json() == {"count": 0}
+        await finish(call.pipe)
+        assert (await call("POST", "/jobs/a/retry")).json()["status"] == "queued"
+
+    on_each_store(scenario)
+
+
 def test_many_are_cancelled_and_retried_at_once(on_each_store: Any) -> None:
     async def scenario(call: Caller) -> None:
         for number in range(4):

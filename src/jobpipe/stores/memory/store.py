@@ -354,16 +354,18 @@ class MemoryStore:
         with self._step() as now:
             return transfer.discard(self._ledger, ids, now)
 
-    def prune(self, keep: float, limit: int = 1_000) -> int:
+    def prune(self, keep: float, limit: int = 1_000, keep_failed: float | None = None) -> int:
         pruned = 0
-        finished = self._ledger.finished
+        ledger = self._ledger
         with self._step() as now:
-            while finished and pruned < limit:
-                record = next(iter(finished.values()))
-                if record.finished_at is None or now - record.finished_at <= keep:
-                    break
-                self._ledger.remove(record, now)
-                pruned += 1
+            kept_failed = keep if keep_failed is None else keep_failed
+            for ended, kept in ((ledger.finished, keep), (ledger.failed, kept_failed)):
+                while ended and pruned < limit:
+                    record = next(iter(ended.values()))
+                    if record.finished_at is None or now - record.finished_at <= kept:
+                        break
+                    ledger.remove(record, now)
+                    pruned += 1
             self._ledger.tidy()
             self._ledger.gates.tidy(now)
             if pruned < limit:

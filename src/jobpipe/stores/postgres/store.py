@@ -361,9 +361,10 @@ class PostgresStore:
 
     # Maintain
 
-    def prune(self, keep: float, limit: int = 1_000) -> int:
+    def prune(self, keep: float, limit: int = 1_000, keep_failed: float | None = None) -> int:
         idle = self._step("forget_gates"), self._step("forget_cooling")
-        *_, pruned = self._session.read(*idle, self._step("prune", keep=keep, limit=limit))
+        kept = {"keep": keep, "keep_failed": keep if keep_failed is None else keep_failed}
+        *_, pruned = self._session.read(*idle, self._step("prune", **kept, limit=limit))
         self._session.changed()
         if pruned.touched < limit:
             self._session.fold(self._step("forget_lanes"), self._step("forget_types"))

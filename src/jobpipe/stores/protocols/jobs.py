@@ -170,8 +170,9 @@ class JobStore(Protocol):
 
     # Maintain
 
-    def prune(self, keep: float, limit: int = 1_000) -> int:
+    def prune(self, keep: float, limit: int = 1_000, keep_failed: float | None = None) -> int:
         """Delete up to `limit` jobs that finished more than `keep` seconds ago; returns their number.
 
+        Failed ones after `keep_failed` seconds instead, if that is given.
         When nothing is left to delete, the tallies of queues and types that have no job any more are forgotten.
         """

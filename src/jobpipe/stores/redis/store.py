@@ -321,8 +321,8 @@ class RedisStore:
 
     # Tidying
 
-    def prune(self, keep: float, limit: int = 1_000) -> int:
-        return int(self._run("prune", (keep, limit)))
+    def prune(self, keep: float, limit: int = 1_000, keep_failed: float | None = None) -> int:
+        return int(self._run("prune", (keep, keep if keep_failed is None else keep_failed, limit)))
 
 
 def _split(leases: Sequence[Lease]) -> tuple[list[str], list[str]]:

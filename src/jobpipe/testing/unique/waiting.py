@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from ...errors import DuplicateError, JobConflictError, QueueFullError
+from ...model.counts import Filter
 from ...model.job import JobStatus, OnDuplicate
 from ...model.lease import LeaseState
 from ...model.newjob import Receipt
@@ -90,8 +91,11 @@ class WhileOneWaits:
         self, store: Store, harness: StoreHarness, delay: float
     ) -> None:
         put(store, unique_job("a", 1, REPLACE, delay=delay, expires_in=10.0, tags=("old", "both")))
+        put(store, new_job("z", tags=("new",)))
         put(store, unique_job("b", 2, REPLACE, delay=delay, expires_in=100.0, tags=("both", "new")))
         assert look(store, "a").tags == ("both", "new")
+        found = {tag: page_ids(store, Filter(tag=tag)) for tag in ("old", "both", "new")}
+        assert found == {"old": [], "both": ["a"], "new": ["z", "a"]}
         harness.elapse(50)
         assert look(store, "a").status is not JobStatus.EXPIRED
         put(store, unique_job("c", 3, REPLACE, delay=delay, expires_in=10.0))

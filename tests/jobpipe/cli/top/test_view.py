@@ -92,6 +92,19 @@ def test_workers_show_what_they_run_or_could_run() -> None:
     assert has(text, r"^  host:2 +0/4 +2 h +30 s \(knows mail\)$")
 
 
+def test_workers_of_chosen_queues_name_them() -> None:
+    slots = {"mail": 3, "media": 1}
+    found = state(
+        workers=[
+            worker("host:1", queues=("mail", "media"), slots_by_queue=slots, running_by_queue={"mail": 2}),
+            worker("host:2", "a", except_queues=("media",)),
+        ]
+    )
+    text = shown(found)
+    assert has(text, r"^  host:1 .* \[mail 2/3, media 0/1\] \(knows mail\)$")
+    assert has(text, r"^  host:2 .* \[all but media\] a$")
+
+
 def test_ids_that_are_long_keep_their_ends_or_are_whole_where_there_is_room() -> None:
     id = "0199a3c2-7b5e-7e2b-9f2d-3d1c8a7b6e5f"
     found = state(running=[running(id, progress=Progress(value=0.25, note="page 4"))])
