@@ -56,12 +56,13 @@ from .support.servers_redis import redis_server
 
 ROOT = Path(__file__).parent.parent
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *DOCS]
+READMES = [ROOT / "README.md", ROOT / "README.ru.md"]
+PAGES = [*READMES, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *DOCS]
 REFERENCE = ROOT / "docs" / "reference.md"
 EXPLANATION = ROOT / "docs" / "explanation.md"
 SERVICE = ROOT / "docs" / "jobpipe"
 SCHEDULES = (jobpipe.ScheduleInfo, jobpipe.ScheduleRequest)
-SERVICE_PAGES = [ROOT / "README.md", *sorted(SERVICE.glob("*.md"))]
+SERVICE_PAGES = [*READMES, *sorted(SERVICE.glob("*.md"))]
 
 _FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")

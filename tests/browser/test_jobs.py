@@ -65,7 +65,7 @@ def test_an_id_is_found(page: Page, service: Service, watcher: Watcher) -> None:
     watcher.expect("404")
     service.enqueue_many([{"id": f"needle-{n}", "queue": "hay", "delay": 600} for n in range(12)])
     page.goto(f"{service.url}ui/jobs?queue=hay")
-    field = page.get_by_role("searchbox")
+    field = page.get_by_role("searchbox", name="Id")
     expect(field).to_be_visible()
     page.keyboard.press("/")
     expect(field).to_be_focused()

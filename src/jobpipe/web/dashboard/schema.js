@@ -54,7 +54,7 @@ export function fieldsOf(schema) {
         "tbody",
         null,
         Object.entries(schema.properties ?? {}).map(([name, field]) =>
-          h("tr", { key: name }, h("th", { scope: "row" }, h("code", null, name), required.has(name) ? h("span", { class: "must" }, "required") : null), h("td", null, typeOf(field)), h("td", null, field.description ?? "", field.description ? " " : "", boundsOf(field))),
+          h("tr", { key: name }, h("th", { scope: "row" }, h("code", null, name), required.has(name) ? h("span", { class: "must" }, "required") : null), h("td", null, typeOf(field)), h("td", null, field.description ?? "", field.description && boundsOf(field).length ? "; " : "", boundsOf(field))),
         ),
       ),
     ),
