@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from jobpipe import DuplicateError, Jobpipe, JobRequest, JobStatus, Reason
-from jobpipe.model.job import Move
+from jobpipe.model.job import Move, OnDuplicate
 from jobpipe.testing.tools import BOOM, finish, take
 
 from ..support.jobs import finished, reached
@@ -30,7 +30,7 @@ def test_a_duplicate_is_kept_replaced_or_refused(on: On) -> None:
         assert (await pipe.get(first.id)).payload == 3
         with pytest.raises(DuplicateError, match="only a job of the same type and queue"):
             await pipe.enqueue("echo", 4, unique="n", on_duplicate="replace", queue="other")
-        many = [JobRequest(payload=n, unique="n", on_duplicate="replace") for n in range(5, 8)]
+        many = [JobRequest(payload=n, unique="n", on_duplicate=OnDuplicate.REPLACE) for n in range(5, 8)]
         assert {receipt.id for receipt in await pipe.enqueue_many(many)} == {first.id}
         assert [job.id for job in (await pipe.page()).jobs] == [first.id]
         assert (await pipe.get(first.id)).payload == 7

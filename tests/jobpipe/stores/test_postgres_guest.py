@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -229,8 +230,8 @@ def test_unique_name_that_is_not_committed_yet_is_waited_for(pipe: Jobpipe, post
         name = f"name-{is_committed}"
         with psycopg.connect(postgres) as first, ThreadPoolExecutor(1) as threads:
             pipe.enqueue_sync("echo", 1, id=f"a-{name}", unique=name, connection=first)
-            again = {"id": f"b-{name}", "unique": name, "on_duplicate": "replace"}
-            second = threads.submit(lambda again=again: pipe.enqueue_sync("echo", 2, **again))
+            again: dict[str, Any] = {"id": f"b-{name}", "unique": name, "on_duplicate": "replace"}
+            second = threads.submit(partial(pipe.enqueue_sync, "echo", 2, **again))
             eventually(lambda: _is_waited_for(postgres))
             assert not second.done()
             first.commit() if is_committed else first.rollback()
