@@ -251,6 +251,10 @@ class StoreMachine(RuleBasedStateMachine):
     def retry(self, ids: list[str]) -> None:
         self._same(lambda store: store.retry(ids))
 
+    @rule(ids=some_ids)
+    def delete(self, ids: list[str]) -> None:
+        self._same(lambda store: store.delete(ids))
+
     @rule(queue=st.sampled_from(QUEUES))
     def pause(self, queue: str) -> None:
         self._same(lambda store: store.pause(queue))

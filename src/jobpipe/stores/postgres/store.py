@@ -18,7 +18,7 @@ from ...failpoints import reach
 from ...model.admission import Bounds
 from ...model.counts import Counts, Filter, JobEvent, Page, WorkerInfo
 from ...model.gate import Limit, Limits
-from ...model.job import KEPT_HISTORY, WAITING, Job, JobError, JobStatus, Move, Progress, sources
+from ...model.job import FINISHED, KEPT_HISTORY, WAITING, Job, JobError, JobStatus, Move, Progress, sources
 from ...model.lease import ClaimResult, Lease, LeaseState, Rescued, Settlement
 from ...model.newjob import Answer, ExportedJob, NewJob, Receipt, Refusal
 from ...model.schedule import ScheduleEntry, Schedules
@@ -222,15 +222,18 @@ class PostgresStore:
     def retry(self, ids: Sequence[str]) -> list[JobStatus | None]:
         return self._move_each("revive", ids, dict.fromkeys(sources(Move.REVIVE), JobStatus.QUEUED))
 
+    def delete(self, ids: Sequence[str]) -> list[JobStatus | None]:
+        return self._move_each("delete", ids, dict.fromkeys(FINISHED))
+
     def _move_each(
-        self, name: str, ids: Sequence[str], becomes: Mapping[JobStatus, JobStatus]
+        self, name: str, ids: Sequence[str], becomes: Mapping[JobStatus, JobStatus | None]
     ) -> list[JobStatus | None]:
         """Do to each job what its status asks for; the status in which it was found."""
         if not ids:
             return []
         is_work = JobStatus.QUEUED in becomes.values()
         (found,) = self._session.write(self._step(name, ids=list(ids)), is_work=is_work)
-        statuses = {id: status_of(status) for id, status in found.rows}
+        statuses: dict[str, JobStatus | None] = {id: status_of(status) for id, status in found.rows}
         answers = []
         for id in ids:
             status = statuses.get(id)

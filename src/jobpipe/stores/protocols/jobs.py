@@ -124,6 +124,12 @@ class JobStore(Protocol):
         The status in which each was found (others than those two are left as they are); None for an unknown one.
         """
 
+    def delete(self, ids: Sequence[str]) -> list[JobStatus | None]:
+        """Delete finished jobs: their ids are free again.
+
+        The status in which each was found (unfinished ones are left as they are); None for an unknown one.
+        """
+
     def pause(self, queue: str) -> None:
         """Let no job of the queue be claimed, until it is resumed."""
 

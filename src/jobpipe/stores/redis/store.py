@@ -188,6 +188,9 @@ class RedisStore:
     def retry(self, ids: Sequence[str]) -> list[JobStatus | None]:
         return self._manage("retry", ids)
 
+    def delete(self, ids: Sequence[str]) -> list[JobStatus | None]:
+        return self._manage("delete", ids)
+
     def _manage(self, verb: str, ids: Sequence[str]) -> list[JobStatus | None]:
         return [JobStatus(status.decode()) if status else None for status in self._run(verb, list(ids))]
 

@@ -256,6 +256,10 @@ class SqliteStore:
             ids, {status: sql("revive") for status in TRANSITIONS if Move.REVIVE in TRANSITIONS[status]}
         )
 
+    def delete(self, ids: Sequence[str]) -> list[JobStatus | None]:
+        with self._writing() as (cursor, _):
+            return pruning.delete(cursor, ids)
+
     def _move_each(self, ids: Sequence[str], statement: dict[JobStatus, str]) -> list[JobStatus | None]:
         """Do to each job what its status asks for; the status in which it was found."""
         with self._writing() as (cursor, now):
