@@ -60,8 +60,9 @@ class Ledger:
         run_at = new.due_at(now)
         status = JobStatus.QUEUED if run_at <= now else JobStatus.SCHEDULED
         lane, number = self._lane(new), next(self._numbers)
+        expires_at = new.expires_at if new.expires_in is None else now + new.expires_in
         record = Record(
-            new, lane, number, status, run_at, created_at, new.expires(now), attempts, runs, key=new.key
+            new, lane, number, status, run_at, created_at, expires_at, attempts, runs, key=new.key
         )
         self.jobs[new.id] = record
         self.order.append(record)
@@ -181,7 +182,8 @@ class Ledger:
         lane.counts[status] += 1
         lane.totals[status] += 1
         if status in WAITING:
-            self._watch_expiry(record)
+            if record.expires_at is not None:
+                self._watch_expiry(record)
             if status is JobStatus.QUEUED:
                 self._count_queued(new.queue, 1)
                 lane.ready.push(record, record.precedence())
