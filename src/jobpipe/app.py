@@ -370,6 +370,10 @@ class Jobpipe:
         """Run a failed or cancelled job again, with all its retries; WrongStatusError for others, or DuplicateError."""
         return await self._jobs.retry(id)
 
+    async def delete(self, id: str) -> None:
+        """Delete a finished job: its id is free again. WrongStatusError for others."""
+        await self._jobs.delete(id)
+
     async def cancel_many(self, **filters: Unpack[JobFilter]) -> int:
         """Cancel all jobs that match and are not finished; returns the number of jobs. Filters are those of `page`."""
         return await self._jobs.cancel_many(filter_of(**filters))

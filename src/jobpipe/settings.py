@@ -159,7 +159,12 @@ class Settings:
     max_payload: int = _setting(
         262_144, "JOBPIPE_MAX_PAYLOAD", _integer(1, 2**30), "maximum size of a payload, in bytes of JSON"
     )
-    keep: float = _setting(604_800.0, "JOBPIPE_KEEP", _seconds(0), "seconds to keep finished jobs")
+    keep: float = _setting(
+        604_800.0, "JOBPIPE_KEEP", _seconds(0), "seconds to keep finished jobs, except failed ones"
+    )
+    keep_failed: float = _setting(
+        2_592_000.0, "JOBPIPE_KEEP_FAILED", _seconds(0), "seconds to keep failed jobs"
+    )
     lease: float = _setting(
         30.0,
         "JOBPIPE_LEASE",

@@ -77,6 +77,7 @@ class Process:
             self.runner,
             lease=pipe.settings.lease,
             keep=pipe.settings.keep,
+            keep_failed=pipe.settings.keep_failed,
             tick=pipe.schedules.tick,
             on_counts=pipe.throughput.note,
         )

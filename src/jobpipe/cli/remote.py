@@ -137,6 +137,10 @@ class ServiceTarget(Target):
     def manage(self, verb: str, id: str) -> Job:
         return self._read(self._call("POST", f"{_path('jobs', id)}/{verb}"), Job)
 
+    def delete(self, id: str) -> str:
+        self._call("DELETE", _path("jobs", id))
+        return id
+
     def manage_many(self, verb: str, **filters: str | None) -> int:
         chosen = _given(filters) or {"all": True}
         return self._read(self._call("POST", f"/jobs/{verb}", chosen), dict[str, int])["count"]

@@ -194,6 +194,10 @@ class Target(ABC):
         """Cancel or retry a job."""
 
     @abstractmethod
+    def delete(self, id: str) -> str:
+        """Delete a finished job; its id."""
+
+    @abstractmethod
     def manage_many(self, verb: str, **filters: str | None) -> int:
         """Cancel or retry all jobs that match; returns the number of jobs."""
 
@@ -267,6 +271,10 @@ class StoreTarget(Target):
 
     def manage(self, verb: str, id: str) -> Job:
         return self._loop.run({"cancel": self._pipe.cancel, "retry": self._pipe.retry}[verb](id))
+
+    def delete(self, id: str) -> str:
+        self._loop.run(self._pipe.delete(id))
+        return id
 
     def manage_many(self, verb: str, **filters: str | None) -> int:
         verbs = {"cancel": self._pipe.cancel_many, "retry": self._pipe.retry_many}

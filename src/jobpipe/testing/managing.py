@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ..model.counts import Filter
 from ..model.job import FINISHED, JobStatus, Move, Progress
 from ..model.lease import LeaseState, Outcome, Settlement
 from .tools import (
@@ -194,6 +195,24 @@ class Managing:
         assert store.retry([id]) == [None]
         assert (look(store, "a"), look(store, "b")) == before
 
+    def test_only_finished_jobs_are_deleted(self, store: Store) -> None:
+        ids = bring_one_to_each(store)
+        assert store.delete([*ids, "unknown"]) == [*JobStatus, None]
+        assert tally(store) == {JobStatus.SCHEDULED: 1, JobStatus.QUEUED: 1, JobStatus.RUNNING: 1}
+        assert store.delete(ids) == [*list(JobStatus)[:3], *[None] * len(FINISHED)]
+
+    def test_deleted_id_is_free_again(self, store: Store) -> None:
+        claim = bring_to(store, "a", JobStatus.DONE)
+        assert claim is not None
+        assert store.delete(["a", "a"]) == [JobStatus.DONE, None]
+        assert store.get("a") is None
+        assert not finish(store, claim)
+        (receipt,) = put(store, new_job("a", "other", tags=("t",)))
+        assert receipt.is_new
+        store.cancel(["a"])
+        assert store.delete(["a"]) == [JobStatus.CANCELLED]
+        assert page_ids(store, Filter(tag="t")) == []
+
     def test_prune_deletes_what_finished_long_ago(self, store: Store, harness: StoreHarness) -> None:
         bring_one_to_each(store, "old-")
         harness.elapse(100)
@@ -204,6 +223,28 @@ class Managing:
         assert store.prune(keep=50) == 0
         assert sorted(page_ids(store)) == ["old-queued", "old-running", "old-scheduled", "young"]
         assert store.get("old-done") is None
+
+    def test_failed_jobs_may_be_kept_for_longer_or_shorter(self, store: Store, harness: StoreHarness) -> None:
+        bring_one_to_each(store)
+        harness.elapse(100)
+        assert store.prune(50, keep_failed=200) == 3
+        assert "failed" in page_ids(store)
+        assert store.prune(50, keep_failed=200) == 0
+        bring_to(store, "again", JobStatus.CANCELLED)
+        harness.elapse(10)
+        assert store.prune(500, keep_failed=50) == 1
+        assert store.get("failed") is None
+        assert look(store, "again").status is JobStatus.CANCELLED
+
+    def test_failed_job_that_ran_again_is_kept_as_what_it_became(
+        self, store: Store, harness: StoreHarness
+    ) -> None:
+        bring_to(store, "a", JobStatus.FAILED)
+        store.retry(["a"])
+        finish(store, take_one(store))
+        harness.elapse(10)
+        assert store.prune(50, keep_failed=5) == 0
+        assert store.prune(5, keep_failed=50) == 1
 
     def test_prune_deletes_no_more_than_asked(self, store: Store, harness: StoreHarness) -> None:
         ids = [f"j{n}" for n in range(5)]

@@ -262,6 +262,10 @@ class StoreMachine(RuleBasedStateMachine):
             lambda found: [vars(each) if isinstance(each, DuplicateError) else each for each in found],
         )
 
+    @rule(ids=some_ids)
+    def delete(self, ids: list[str]) -> None:
+        self._same(lambda store: store.delete(ids))
+
     @rule(queue=st.sampled_from(QUEUES))
     def pause(self, queue: str) -> None:
         self._same(lambda store: store.pause(queue))
@@ -313,10 +317,10 @@ class StoreMachine(RuleBasedStateMachine):
             lambda answer: (type(answer), vars(answer)) if isinstance(answer, Exception) else answer,
         )
 
-    @rule(keep=st.sampled_from(SECONDS))
-    def prune(self, keep: float) -> None:
+    @rule(keep=st.sampled_from(SECONDS), keep_failed=st.sampled_from([None, *SECONDS]))
+    def prune(self, keep: float, keep_failed: float | None) -> None:
         # Why all: which of those that finished at one instant goes first is nobody's business.
-        self._same(lambda store: store.prune(keep))
+        self._same(lambda store: store.prune(keep, keep_failed=keep_failed))
 
     @rule(seconds=st.sampled_from(SECONDS))
     def elapse(self, seconds: float) -> None:

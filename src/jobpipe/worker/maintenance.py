@@ -57,6 +57,7 @@ class Maintenance:
         *,
         lease: float,
         keep: float,
+        keep_failed: float,
         tick: Callable[[Store], float | None],
         on_counts: Callable[[Counts], object],
     ) -> None:
@@ -64,7 +65,7 @@ class Maintenance:
         self._runner = runner
         self._held = runner.held if runner is not None else None
         self._lease = lease
-        self._keep = keep
+        self._keep, self._keep_failed = keep, keep_failed
         self._fire_ticks = tick
         self._on_counts = on_counts
         self._failing = set[str]()  # what could not be done the last time
@@ -158,7 +159,7 @@ class Maintenance:
         return self._fire_ticks(self._store)
 
     def _prune(self) -> float | None:
-        return 0.0 if self._store.prune(self._keep) else None
+        return 0.0 if self._store.prune(self._keep, keep_failed=self._keep_failed) else None
 
 
 def _rescue_every(lease: float) -> float:

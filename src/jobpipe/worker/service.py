@@ -105,6 +105,7 @@ class Service:
             self.runner,
             lease=self._settings.lease,
             keep=self._settings.keep,
+            keep_failed=self._settings.keep_failed,
             tick=self._schedules.tick,
             on_counts=self._on_counts,
         )

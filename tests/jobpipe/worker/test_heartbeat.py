@@ -552,7 +552,7 @@ def test_tidying_without_an_end_costs_no_lease(caplog: pytest.LogCaptureFixture)
     extended = threading.Event()
 
     class Untidy(MemoryStore):
-        def prune(self, keep: float, limit: int = 1_000) -> int:
+        def prune(self, keep: float, limit: int = 1_000, keep_failed: float | None = None) -> int:
             return limit  # there is always more
 
         def extend(self, leases: Sequence[Lease], seconds: float) -> list[LeaseState]:

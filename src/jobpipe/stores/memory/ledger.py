@@ -43,7 +43,9 @@ class Ledger:
         self.leased: dict[str, Record] = {}
         """Those that run, and those that are queued but claimed ahead."""
         self.finished: OrderedDict[str, Record] = OrderedDict()
-        """In the order in which they finished."""
+        """In the order in which they finished; without the failed."""
+        self.failed: OrderedDict[str, Record] = OrderedDict()
+        """The same of these. Why apart: they may be kept for another time."""
         self.queued: Counter[str] = Counter()
         """How many jobs are queued, by queue."""
         self.lane_count = 0
@@ -193,6 +195,10 @@ class Ledger:
                 del self.lanes[type]
         self.retired = Counter({key: total for key, total in self.retired.items() if key[0] in self.lanes})
 
+    def ended(self, status: JobStatus) -> OrderedDict[str, Record]:
+        """Where finished jobs of the status are."""
+        return self.failed if status is JobStatus.FAILED else self.finished
+
     def _count_queued(self, queue: str, change: int) -> None:
         self.queued[queue] += change
         if not self.queued[queue]:
@@ -211,7 +217,7 @@ class Ledger:
         elif status in WAITING:
             record.heap.discard(record)
         else:
-            del self.finished[new.id]
+            del self.ended(status)[new.id]
 
     def _enter(self, record: Record) -> None:
         new, status, lane = record.new, record.status, record.lane
@@ -220,12 +226,13 @@ class Ledger:
         if new.unique is not None:
             self.names.enter(record)
         if status in WAITING:
-            self._watch_expiry(record)
+            if record.expires_at is not None:
+                self._watch_expiry(record)
             if status is JobStatus.QUEUED:
                 self._count_queued(new.queue, 1)
             self._wait(record)
         elif status in FINISHED:
-            self.finished[new.id] = record
+            self.ended(status)[new.id] = record
         self.changes += 1
         self.last_event += 1
         self.events.append(

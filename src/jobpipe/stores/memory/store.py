@@ -19,7 +19,7 @@ from ...errors import BadInputError, DuplicateError
 from ...model.admission import Bounds, Plan, admit
 from ...model.counts import Counts, Filter, JobEvent, Page, WorkerInfo
 from ...model.gate import Limit, Limits
-from ...model.job import TRANSITIONS, Job, JobError, JobStatus, Move, Progress
+from ...model.job import FINISHED, TRANSITIONS, Job, JobError, JobStatus, Move, Progress
 from ...model.lease import ClaimResult, Lease, LeaseState, Outcome, Rescued, Settlement
 from ...model.newjob import Answer, ExportedJob, NewJob, Receipt, Refusal
 from ...model.schedule import ScheduleEntry, Schedules
@@ -231,6 +231,18 @@ class MemoryStore:
         self._ledger.move(record, Move.REVIVE, now)
         return found
 
+    def delete(self, ids: Sequence[str]) -> list[JobStatus | None]:
+        found: list[JobStatus | None] = []
+        with self._step() as now:
+            for id in ids:
+                record = self._ledger.jobs.get(id)
+                found.append(record.status if record else None)
+                if record and record.status in FINISHED:
+                    self._ledger.remove(record, now)
+                    self._ledger.changes += 1
+            self._ledger.tidy()
+        return found
+
     def pause(self, queue: str) -> None:
         with self._step():
             self._paused.add(queue)
@@ -351,16 +363,18 @@ class MemoryStore:
         with self._step() as now:
             return transfer.discard(self._ledger, ids, now)
 
-    def prune(self, keep: float, limit: int = 1_000) -> int:
+    def prune(self, keep: float, limit: int = 1_000, keep_failed: float | None = None) -> int:
         pruned = 0
-        finished = self._ledger.finished
+        ledger = self._ledger
         with self._step() as now:
-            while finished and pruned < limit:
-                record = next(iter(finished.values()))
-                if record.finished_at is None or now - record.finished_at <= keep:
-                    break
-                self._ledger.remove(record, now)
-                pruned += 1
+            kept_failed = keep if keep_failed is None else keep_failed
+            for ended, kept in ((ledger.finished, keep), (ledger.failed, kept_failed)):
+                while ended and pruned < limit:
+                    record = next(iter(ended.values()))
+                    if record.finished_at is None or now - record.finished_at <= kept:
+                        break
+                    ledger.remove(record, now)
+                    pruned += 1
             self._ledger.tidy()
             self._ledger.gates.tidy(now)
             if pruned < limit:

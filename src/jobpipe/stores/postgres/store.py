@@ -225,6 +225,9 @@ class PostgresStore:
     def retry(self, ids: Sequence[str]) -> list[JobStatus | DuplicateError | None]:
         return managing.retry(self._session, ids) if ids else []
 
+    def delete(self, ids: Sequence[str]) -> list[JobStatus | None]:
+        return managing.delete(self._session, ids) if ids else []
+
     def pause(self, queue: str) -> None:
         self._session.write(self._step("pause", queue=queue))
 
@@ -355,9 +358,10 @@ class PostgresStore:
 
     # Maintain
 
-    def prune(self, keep: float, limit: int = 1_000) -> int:
+    def prune(self, keep: float, limit: int = 1_000, keep_failed: float | None = None) -> int:
         idle = self._step("forget_gates"), self._step("forget_cooling")
-        *_, pruned = self._session.read(*idle, self._step("prune", keep=keep, limit=limit))
+        kept = {"keep": keep, "keep_failed": keep if keep_failed is None else keep_failed}
+        *_, pruned = self._session.read(*idle, self._step("prune", **kept, limit=limit))
         self._session.changed()
         if pruned.touched < limit:
             self._session.fold(self._step("forget_lanes"), self._step("forget_types"))

@@ -129,6 +129,12 @@ class JobStore(Protocol):
         and a DuplicateError for one that is left as it is since another of its unique name waits.
         """
 
+    def delete(self, ids: Sequence[str]) -> list[JobStatus | None]:
+        """Delete finished jobs: their ids are free again.
+
+        The status in which each was found (unfinished ones are left as they are); None for an unknown one.
+        """
+
     def pause(self, queue: str) -> None:
         """Let no job of the queue be claimed, until it is resumed."""
 
@@ -163,8 +169,9 @@ class JobStore(Protocol):
 
     # Maintain
 
-    def prune(self, keep: float, limit: int = 1_000) -> int:
+    def prune(self, keep: float, limit: int = 1_000, keep_failed: float | None = None) -> int:
         """Delete up to `limit` jobs that finished more than `keep` seconds ago; returns their number.
 
+        Failed ones after `keep_failed` seconds instead, if that is given.
         When nothing is left to delete, the tallies of queues and types that have no job any more are forgotten.
         """

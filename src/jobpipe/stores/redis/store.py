@@ -184,7 +184,7 @@ class RedisStore:
     # Steering
 
     def cancel(self, ids: Sequence[str]) -> list[JobStatus | None]:
-        return [JobStatus(status.decode()) if status else None for status in self._run("cancel", list(ids))]
+        return self._manage("cancel", ids)
 
     def retry(self, ids: Sequence[str]) -> list[JobStatus | DuplicateError | None]:
         return [
@@ -195,6 +195,12 @@ class RedisStore:
             else None
             for found in self._run("retry", list(ids))
         ]
+
+    def delete(self, ids: Sequence[str]) -> list[JobStatus | None]:
+        return self._manage("delete", ids)
+
+    def _manage(self, verb: str, ids: Sequence[str]) -> list[JobStatus | None]:
+        return [JobStatus(status.decode()) if status else None for status in self._run(verb, list(ids))]
 
     def pause(self, queue: str) -> None:
         self._run("pause", (queue, True))
@@ -312,8 +318,8 @@ class RedisStore:
 
     # Tidying
 
-    def prune(self, keep: float, limit: int = 1_000) -> int:
-        return int(self._run("prune", (keep, limit)))
+    def prune(self, keep: float, limit: int = 1_000, keep_failed: float | None = None) -> int:
+        return int(self._run("prune", (keep, keep if keep_failed is None else keep_failed, limit)))
 
 
 def _split(leases: Sequence[Lease]) -> tuple[list[str], list[str]]:

@@ -27,7 +27,7 @@ from ...model.schedule import ScheduleEntry, Schedules
 from ...model.text import masked
 from ..base import Capabilities, News, Watch
 from ..stored import counts_of
-from . import inspecting, leasing, managing, ticking, uniques
+from . import inspecting, leasing, managing, pruning, ticking, uniques
 from .choosing import Choice
 from .claiming import claim_chosen
 from .connection import Connections, begins_by_itself, check_own, mapped_errors, plain_cursor
@@ -253,6 +253,10 @@ class SqliteStore:
             self._changes += len(ids)
             return [managing.retry(cursor, id, now) for id in ids]
 
+    def delete(self, ids: Sequence[str]) -> list[JobStatus | None]:
+        with self._writing() as (cursor, _):
+            return pruning.delete(cursor, ids)
+
     def pause(self, queue: str) -> None:
         with self._writing() as (cursor, _):
             cursor.execute(sql("pause"), (queue,))
@@ -375,11 +379,6 @@ class SqliteStore:
 
     # Maintain
 
-    def prune(self, keep: float, limit: int = 1_000) -> int:
+    def prune(self, keep: float, limit: int = 1_000, keep_failed: float | None = None) -> int:
         with self._writing() as (cursor, now):
-            cursor.execute(sql("forget_gates"), (now,))
-            cursor.execute(sql("forget_cooling"), (now,))
-            pruned = cursor.execute(sql("prune"), (now - keep, limit)).rowcount
-            for statement in ("retire_totals", "forget_lanes", "forget_types") if pruned < limit else ():
-                cursor.execute(sql(statement))
-            return pruned
+            return pruning.prune(cursor, keep, keep_failed, limit, now)

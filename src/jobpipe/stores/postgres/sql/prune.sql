@@ -1,5 +1,16 @@
 DELETE FROM jobpipe.jobs WHERE seq IN (
-    SELECT seq FROM jobpipe.jobs WHERE finished_at < jobpipe.now(%(now)s) - %(keep)s::float8
-    ORDER BY finished_at LIMIT %(limit)s
-    FOR UPDATE SKIP LOCKED
+    SELECT seq FROM (
+        SELECT seq FROM jobpipe.jobs
+        WHERE finished_at < jobpipe.now(%(now)s) - %(keep)s::float8 AND status <> 'failed'
+        ORDER BY finished_at LIMIT %(limit)s
+        FOR UPDATE SKIP LOCKED
+    ) AS ended
+    UNION ALL
+    SELECT seq FROM (
+        SELECT seq FROM jobpipe.jobs
+        WHERE finished_at < jobpipe.now(%(now)s) - %(keep_failed)s::float8 AND status = 'failed'
+        ORDER BY finished_at LIMIT %(limit)s
+        FOR UPDATE SKIP LOCKED
+    ) AS failed
+    LIMIT %(limit)s
 )

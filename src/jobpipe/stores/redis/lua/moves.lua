@@ -139,6 +139,7 @@ local function leave(job, lane, move)
     drop(DUE, seq)
   else
     drop(ENDED, seq)
+    if status == 'failed' then drop(FAILED, seq) end
   end
 end
 
@@ -154,7 +155,7 @@ local function enter(job, lane)
   elseif status == 'scheduled' then
     add(DUE, job[RUN_AT], seq)
   elseif FINISHED[status] then
-    add(ENDED, job[FINISHED_AT], seq)
+    add(status == 'failed' and FAILED or ENDED, job[FINISHED_AT], seq)
   end
   local n = event_count * 5
   events[n + 1], events[n + 2], events[n + 3], events[n + 4], events[n + 5] =

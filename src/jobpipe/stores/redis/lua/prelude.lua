@@ -16,6 +16,7 @@ for status in pairs(NEXT) do OF_STATUS[status] = P .. 'status:' .. status end
 
 local DUE, LEASES, ENDED = P .. 'due', P .. 'leases', P .. 'finished'
 local AHEAD = P .. 'claimed-ahead' -- the leases of queued jobs. Why apart: LEASES names all that run, and no others
+local FAILED = P .. 'failed' -- the failed, by when they ended. An older program, and it alone, names them in ENDED
 local EXPIRING = P .. 'expiring' -- when those that wait, and never began, expire; none that has a lease
 local AT_ONCE = 1000 -- arguments of one command: Lua's stack has an end
 local LONG = 512 -- bytes: a longer text does not stand in the record, but by itself

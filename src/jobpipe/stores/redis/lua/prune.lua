@@ -1,7 +1,7 @@
 -- with names.lua
--- told: seconds to keep, how many at the most.
+-- told: seconds to keep finished jobs, seconds to keep failed ones, how many at the most.
 come_due()
-local keep, limit = unpack(told)
+local keep, keep_failed, limit = unpack(told)
 
 -- Forget the gates that hold nothing up, and the types that have cooled down.
 for _, type in ipairs(redis.call('ZRANGE', P .. 'gated', 0, -1)) do
@@ -21,11 +21,27 @@ for n = 1, #cooling, 2 do
   if tonumber(cooling[n + 1]) <= now then redis.call('HDEL', P .. 'cooling', cooling[n]) end
 end
 
-local till = string.format('(%.17g', now - keep)
-local seqs = redis.call('ZRANGEBYSCORE', ENDED, '-inf', till, 'LIMIT', 0, limit)
-if #seqs > 0 then
+-- Forget the first of them that ended so long ago; how many it were.
+local function forget_ended(key, seconds, most)
+  local till = string.format('(%.17g', now - seconds)
+  local seqs = redis.call('ZRANGEBYSCORE', key, '-inf', till, 'LIMIT', 0, most)
+  if #seqs == 0 then return 0 end
   load(seqs)
-  forget_all(seqs, ENDED)
+  local gone = {}
+  for _, seq in ipairs(seqs) do
+    local job = jobs[seq]
+    if key == ENDED and job and job[STATUS] == 'failed' then
+      drop(ENDED, seq)
+      add(FAILED, job[FINISHED_AT], seq)
+    else
+      gone[#gone + 1] = seq
+    end
+  end
+  forget_all(gone, key)
+  return #gone
 end
-if #seqs < limit then recount() end
-return #seqs
+
+local count = forget_ended(ENDED, keep, limit)
+if count < limit then count = count + forget_ended(FAILED, keep_failed, limit - count) end
+if count < limit then recount() end
+return count

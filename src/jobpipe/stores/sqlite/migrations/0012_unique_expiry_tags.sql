@@ -10,6 +10,11 @@ CREATE INDEX jobs_unique ON jobs (unique_name) WHERE unique_name IS NOT NULL AND
 CREATE INDEX jobs_expiring ON jobs (expires_at)
     WHERE expires_at IS NOT NULL AND started_at IS NULL AND finished_at IS NULL;
 
+-- Failed jobs may be kept for another time than others.
+DROP INDEX jobs_finished;
+CREATE INDEX jobs_finished ON jobs (finished_at) WHERE finished_at IS NOT NULL AND status <> 'failed';
+CREATE INDEX jobs_failed_at ON jobs (finished_at) WHERE status = 'failed';
+
 -- The jobs of a tag, in the order of insertion.
 CREATE TABLE tagged (
     tag TEXT NOT NULL,
