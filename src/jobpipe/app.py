@@ -283,6 +283,10 @@ class Jobpipe(Registry):
         """Run a failed or cancelled job again, with all its retries; WrongStatusError for others, or DuplicateError."""
         return await self._jobs.retry(id)
 
+    async def delete(self, id: str) -> None:
+        """Delete a finished job: its id is free again. WrongStatusError for others."""
+        await self._jobs.delete(id)
+
     async def cancel_many(self, **filters: Unpack[JobFilter]) -> int:
         """Cancel all jobs that match and are not finished; returns the number of jobs. Filters are those of `page`."""
         return await self._jobs.cancel_many(filter_of(**filters))
@@ -314,6 +318,7 @@ class Jobpipe(Registry):
     workers_sync = sync(workers)
     cancel_sync = sync(cancel)
     retry_sync = sync(retry)
+    delete_sync = sync(delete)
     cancel_many_sync = sync(cancel_many)
     retry_many_sync = sync(retry_many)
     pause_sync = sync(pause)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from ..errors import BadInputError, JobNotFoundError, WrongStatusError
+from ..errors import BadInputError, DuplicateError, JobNotFoundError, WrongStatusError
 from ..model.text import counted
 from ..process.logs import escape
 from .completion.candidates import complete_id, complete_queue
@@ -17,7 +17,10 @@ from .jobs import NOT_IN_LISTS, Json, Queue, Status, Tag, Type
 from .options import with_target
 
 if TYPE_CHECKING:
+    from ..model.job import Job
     from .target import Target
+
+T = TypeVar("T")
 
 Ids = Annotated[
     list[str] | None,
@@ -70,6 +73,30 @@ def retry(
 
 @guarded
 @with_target
+def delete(
+    *,
+    ids: Annotated[
+        list[str], typer.Argument(metavar="ID", help="ids of the jobs", autocompletion=complete_id)
+    ],
+    json: Json = False,
+    flags: Mapping[str, Any],
+) -> None:
+    """Delete finished jobs: their ids are free again."""
+    from .render.tables import print_json
+    from .target import open_target
+
+    with open_target(flags) as target:
+        deleted, code = _each(ids, target.delete)
+    if json:
+        print_json({"count": len(deleted)})
+    else:
+        typer.echo("".join(f"{id} deleted\n" for id in deleted), nl=False)
+    if code:
+        raise typer.Exit(code)
+
+
+@guarded
+@with_target
 def pause(*, queue: Name, json: Json = False, flags: Mapping[str, Any]) -> None:
     """Pause a queue: no more of its jobs start."""
     _hold("pause", queue, json, flags)
@@ -82,7 +109,7 @@ def resume(*, queue: Name, json: Json = False, flags: Mapping[str, Any]) -> None
     _hold("resume", queue, json, flags)
 
 
-COMMANDS = (cancel, retry, pause, resume)
+COMMANDS = (cancel, retry, delete, pause, resume)
 
 
 def _manage(
@@ -116,25 +143,32 @@ def _manage(
 
 
 def _manage_each(target: Target, verb: str, ids: list[str], as_json: bool) -> None:
-    """Each by itself: one that cannot be changed keeps no other from it."""
     from .render.tables import print_json
 
-    changed = []
-    code = 0
-    for id in ids:
-        try:
-            job = target.manage(verb, id)
-        except (JobNotFoundError, WrongStatusError) as error:
-            code = fail(str(error)).exit_code
-            continue
-        changed.append(job)
+    def change(id: str) -> Job:
+        job = target.manage(verb, id)
         if not as_json:
             is_pending = verb == "cancel" and job.status == "running"
             typer.echo(f"{job.id} {job.status}{' (cancelling)' if is_pending else ''}")
+        return job
+
+    changed, code = _each(ids, change)
     if as_json:
         print_json(changed, without=NOT_IN_LISTS)
     if code:
         raise typer.Exit(code)
+
+
+def _each(ids: list[str], do: Callable[[str], T]) -> tuple[list[T], int]:
+    """Each by itself: one that cannot be changed keeps no other from it. What came of them, and the exit code."""
+    found: list[T] = []
+    code = 0
+    for id in ids:
+        try:
+            found.append(do(id))
+        except (JobNotFoundError, WrongStatusError, DuplicateError) as error:
+            code = fail(str(error)).exit_code
+    return found, code
 
 
 def _ask(verb: str, count: int) -> None:

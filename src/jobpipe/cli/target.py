@@ -207,6 +207,11 @@ class Target(ABC):
         found: Job = self._ask(verb, id)
         return found
 
+    def delete(self, id: str) -> str:
+        """Delete a finished job; its id."""
+        self._ask("delete", id)
+        return id
+
     def manage_many(self, verb: str, **filters: str | None) -> int:
         """Cancel or retry all jobs that match; returns the number of jobs."""
         found: int = self._ask(f"{verb}_many", **filters)

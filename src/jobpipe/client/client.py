@@ -241,6 +241,7 @@ class Client(_Liner):
 
     cancel, cancel_sync = _Coroutine(verbs.cancel), _Blocking(verbs.cancel)
     retry, retry_sync = _Coroutine(verbs.retry), _Blocking(verbs.retry)
+    delete, delete_sync = _Coroutine(verbs.delete), _Blocking(verbs.delete)
     cancel_many, cancel_many_sync = _Coroutine(verbs.cancel_many), _Blocking(verbs.cancel_many)
     retry_many, retry_many_sync = _Coroutine(verbs.retry_many), _Blocking(verbs.retry_many)
     pause, pause_sync = _Coroutine(verbs.pause), _Blocking(verbs.pause)

@@ -175,6 +175,11 @@ def retry(id: str) -> Verb[Job]:
     return _read((yield _post(f"{_job(id)}/retry")), Job)
 
 
+def delete(id: str) -> Verb[None]:
+    """Delete a finished job: its id is free again; WrongStatusError unless it is finished."""
+    yield Call(method="DELETE", path=_job(id))
+
+
 def cancel_many(**filters: Unpack[JobFilter]) -> Verb[int]:
     """Cancel all jobs that match and are not finished; returns the number of jobs."""
     return _read((yield _post("/jobs/cancel", _chosen(filters))), dict[str, int])["count"]

@@ -100,6 +100,15 @@ class Jobs:
         finally:
             self._signals.notify_work()  # Why last: the caller is to see the job before it runs, where possible
 
+    async def delete(self, id: str) -> None:
+        """Delete a finished job; WrongStatusError for others."""
+        store, async_store, _ = self._gateway()
+        (found,) = await async_store.call(store.delete, [check_text("id", id)])
+        if found is None:
+            raise JobNotFoundError(id)
+        if found not in FINISHED:
+            raise WrongStatusError(id, found, "be deleted: only finished jobs can")
+
     async def cancel_many(self, filter: Filter) -> int:
         """Cancel all jobs that match and are not finished; returns the number of jobs."""
         return await self._each(self._cancel, Move.CANCEL, filter)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ..model.counts import Filter
 from ..model.job import FINISHED, JobStatus, Move, Progress
 from ..model.lease import LeaseState, Outcome, Settlement
 from .tools import (
@@ -193,6 +194,24 @@ class Managing:
         assert store.cancel([id]) == [None]
         assert store.retry([id]) == [None]
         assert (look(store, "a"), look(store, "b")) == before
+
+    def test_only_finished_jobs_are_deleted(self, store: Store) -> None:
+        ids = bring_one_to_each(store)
+        assert store.delete([*ids, "unknown"]) == [*JobStatus, None]
+        assert tally(store) == {JobStatus.SCHEDULED: 1, JobStatus.QUEUED: 1, JobStatus.RUNNING: 1}
+        assert store.delete(ids) == [*list(JobStatus)[:3], *[None] * len(FINISHED)]
+
+    def test_deleted_id_is_free_again(self, store: Store) -> None:
+        claim = bring_to(store, "a", JobStatus.DONE)
+        assert claim is not None
+        assert store.delete(["a", "a"]) == [JobStatus.DONE, None]
+        assert store.get("a") is None
+        assert not finish(store, claim)
+        (receipt,) = put(store, new_job("a", "other", tags=("t",)))
+        assert receipt.is_new
+        store.cancel(["a"])
+        assert store.delete(["a"]) == [JobStatus.CANCELLED]
+        assert page_ids(store, Filter(tag="t")) == []
 
     def test_prune_deletes_what_finished_long_ago(self, store: Store, harness: StoreHarness) -> None:
         bring_one_to_each(store, "old-")

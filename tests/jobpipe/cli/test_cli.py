@@ -505,6 +505,18 @@ def test_which_jobs_are_meant_must_be_said_in_one_way(arguments: list[str], empt
     assert "error: ID is required" in call("cancel", *arguments, code=2)
 
 
+def test_finished_jobs_are_deleted_by_id(empty_store: None) -> None:
+    for id in ("a", "b", "c"):
+        call("enqueue", "echo", "1", "--id", id)
+    call("cancel", "a", "b")
+    assert call("delete", "a", "b") == "a deleted\nb deleted\n"
+    assert "job 'c' is queued: it cannot be deleted: only finished jobs can" in call("delete", "c", code=1)
+    assert "no job has the id 'x'" in call("delete", "x", code=1)
+    call("cancel", "c")
+    assert call_json("delete", "c") == {"count": 1}
+    assert call_json("jobs") == []
+
+
 def test_a_queue_is_paused_and_resumed(empty_store: None) -> None:
     call("enqueue", "echo", "1", "--id", "a")
     assert call("pause", "default") == "default paused: 1 job waiting, 0 running\n"

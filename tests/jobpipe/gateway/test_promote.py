@@ -192,3 +192,21 @@ def test_moved_jobs_run_in_the_new_store(source: MemoryStore, away_from_home: Pa
             assert (await finished(other, "a")).result == "hello"
 
     run(scenario())
+
+
+def test_unique_names_move_and_a_second_one_is_refused(source: MemoryStore, target: SqliteStore) -> None:
+    put(source, new_job("a", unique="name"))
+    running = take_one(source)
+    put(source, new_job("b", unique="name"))
+    source.release([running.lease])
+    put(target, new_job("c", unique="name"))
+    with pytest.raises(StoreRefusedError, match=r"'name' is that of the job 'c': the job 'b' .* cancel one"):
+        promote(source, target)
+    assert tally(source) == {JobStatus.QUEUED: 2}
+    target.cancel(["c"])
+    assert promote(source, target).jobs == 2
+    assert target.running_of("name") == "a"
+    claim = take_one(target)
+    assert claim.id == "a"
+    finish(target, claim)
+    assert take_one(target).id == "b"

@@ -199,8 +199,8 @@ def test_unknown_paths_and_wrong_methods_are_told(on_memory: Any) -> None:
             await call.refused(404, "GET", path)
         for method, path, allowed in (
             ("GET", "/enqueue", {"POST"}),
-            ("DELETE", "/jobs/t1", {"GET", "HEAD"}),
-            ("PUT", "/jobs/cancel", {"GET", "HEAD", "POST"}),
+            ("PUT", "/jobs/t1", {"DELETE", "GET", "HEAD"}),
+            ("PUT", "/jobs/cancel", {"DELETE", "GET", "HEAD", "POST"}),
             ("POST", "/health", {"GET", "HEAD"}),
         ):
             response = await call(method, path)

@@ -377,6 +377,19 @@ def test_many_are_cancelled_and_retried_at_once(on_each_store: Any) -> None:
     on_each_store(scenario)
 
 
+def test_a_finished_job_is_deleted_and_its_id_free_again(on_each_store: Any) -> None:
+    async def scenario(call: Caller) -> None:
+        await call("POST", "/enqueue", json={"id": "a", "payload": 1})
+        await call.refused(409, "DELETE", "/jobs/a")
+        await call("POST", "/jobs/a/cancel")
+        deleted = await call("DELETE", "/jobs/a")
+        assert (deleted.status_code, deleted.content) == (204, b"")
+        await call.refused(404, "DELETE", "/jobs/a")
+        assert (await call("POST", "/enqueue", json={"id": "a", "payload": 2})).status_code == 202
+
+    on_each_store(scenario)
+
+
 def test_jobs_are_found_cancelled_and_retried_by_tag(on_each_store: Any) -> None:
     async def scenario(call: Caller) -> None:
         for id, tags in {"a": ["x&y", "z"], "b": ["z"], "c": []}.items():

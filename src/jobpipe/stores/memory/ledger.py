@@ -228,7 +228,8 @@ class Ledger:
         if new.unique is not None:
             self.names.enter(record)
         if status in WAITING:
-            self._watch_expiry(record)
+            if record.expires_at is not None:
+                self._watch_expiry(record)
             if status is JobStatus.QUEUED:
                 self._count_queued(new.queue, 1)
             self._wait(record)

@@ -19,7 +19,7 @@ from ...errors import BadInputError, DuplicateError
 from ...model.admission import Bounds, Plan, admit
 from ...model.counts import Counts, Filter, JobEvent, Page, WorkerInfo
 from ...model.gate import Limit, Limits
-from ...model.job import TRANSITIONS, Job, JobError, JobStatus, Move, Progress
+from ...model.job import FINISHED, TRANSITIONS, Job, JobError, JobStatus, Move, Progress
 from ...model.lease import ClaimResult, Lease, LeaseState, Outcome, QueueChoice, Rescued, Settlement
 from ...model.newjob import Answer, ExportedJob, NewJob, Receipt, Refusal
 from ...model.schedule import ScheduleEntry, Schedules
@@ -230,6 +230,18 @@ class MemoryStore:
         record.error = record.result = record.progress = None
         record.started_at = record.finished_at = None
         self._ledger.move(record, Move.REVIVE, now)
+        return found
+
+    def delete(self, ids: Sequence[str]) -> list[JobStatus | None]:
+        found: list[JobStatus | None] = []
+        with self._step() as now:
+            for id in ids:
+                record = self._ledger.jobs.get(id)
+                found.append(record.status if record else None)
+                if record and record.status in FINISHED:
+                    self._ledger.remove(record, now)
+                    self._ledger.changes += 1
+            self._ledger.tidy()
         return found
 
     def pause(self, queue: str) -> None:

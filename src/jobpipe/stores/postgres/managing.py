@@ -1,4 +1,4 @@
-"""Cancel and retry: what is done to each job as its status asks for, and the status in which it was found."""
+"""Cancel, retry and delete: what is done to each job as its status asks for, and the status in which it was found."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeVar
 from psycopg import errors as pg
 
 from ...errors import DuplicateError, StoreAwayError, StoreError
-from ...model.job import WAITING, JobStatus, Move, sources
+from ...model.job import FINISHED, WAITING, JobStatus, Move, sources
 from ...model.unique import retry_refusal
 from ..stored import status_of
 from .connection import Result
@@ -33,6 +33,18 @@ def retry(session: Session, ids: Sequence[str]) -> list[JobStatus | DuplicateErr
         for id, status, name, other in found.rows
     }
     return _in_order(ids, answers, dict.fromkeys(sources(Move.REVIVE), JobStatus.QUEUED))
+
+
+def delete(session: Session, ids: Sequence[str]) -> list[JobStatus | None]:
+    """As `JobStore.delete` says."""
+    (found,) = session.write(session.step("delete", ids=list(ids)))
+    statuses = {id: status_of(status) for id, status in found.rows}
+    answers: list[JobStatus | None] = []
+    for id in ids:
+        answers.append(statuses.get(id))
+        if statuses.get(id) in FINISHED:
+            del statuses[id]
+    return answers
 
 
 def _revive(session: Session, ids: Sequence[str]) -> Result:

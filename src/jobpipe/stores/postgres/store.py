@@ -226,6 +226,9 @@ class PostgresStore:
     def retry(self, ids: Sequence[str]) -> list[JobStatus | DuplicateError | None]:
         return managing.retry(self._session, ids) if ids else []
 
+    def delete(self, ids: Sequence[str]) -> list[JobStatus | None]:
+        return managing.delete(self._session, ids) if ids else []
+
     def pause(self, queue: str) -> None:
         self._session.write(self._step("pause", queue=queue))
 

@@ -134,6 +134,12 @@ class JobStore(Protocol):
         and a DuplicateError for one that is left as it is since another of its unique name waits.
         """
 
+    def delete(self, ids: Sequence[str]) -> list[JobStatus | None]:
+        """Delete finished jobs: their ids are free again.
+
+        The status in which each was found (unfinished ones are left as they are); None for an unknown one.
+        """
+
     def pause(self, queue: str) -> None:
         """Let no job of the queue be claimed, until it is resumed."""
 

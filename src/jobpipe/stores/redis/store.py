@@ -191,7 +191,7 @@ class RedisStore:
     # Steering
 
     def cancel(self, ids: Sequence[str]) -> list[JobStatus | None]:
-        return [JobStatus(status.decode()) if status else None for status in self._run("cancel", list(ids))]
+        return self._manage("cancel", ids)
 
     def retry(self, ids: Sequence[str]) -> list[JobStatus | DuplicateError | None]:
         return [
@@ -202,6 +202,12 @@ class RedisStore:
             else None
             for found in self._run("retry", list(ids))
         ]
+
+    def delete(self, ids: Sequence[str]) -> list[JobStatus | None]:
+        return self._manage("delete", ids)
+
+    def _manage(self, verb: str, ids: Sequence[str]) -> list[JobStatus | None]:
+        return [JobStatus(status.decode()) if status else None for status in self._run(verb, list(ids))]
 
     def pause(self, queue: str) -> None:
         self._run("pause", (queue, True))

@@ -1,12 +1,25 @@
-"""Deleting jobs within a transaction: those that finished long ago, and what was kept of names that have none left."""
+"""Deleting finished jobs within a transaction: by id, or those that ended long ago, and what was kept of names without jobs."""
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 
+from ...model.job import JobStatus
+from ..stored import status_of
 from .statements import sql
 
 _NAMES = ("retire_totals", "forget_lanes", "forget_types")
+
+
+def delete(cursor: sqlite3.Cursor, ids: Sequence[str]) -> list[JobStatus | None]:
+    """As `JobStore.delete` says."""
+    found: list[JobStatus | None] = []
+    for id in ids:
+        row = cursor.execute(sql("status"), (id,)).fetchone()
+        found.append(None if row is None else status_of(row[0]))
+        cursor.execute(sql("delete"), (id,))
+    return found
 
 
 def prune(cursor: sqlite3.Cursor, keep: float, keep_failed: float | None, limit: int, now: float) -> int:

@@ -255,6 +255,10 @@ class SqliteStore:
             self._changes += len(ids)
             return [managing.retry(cursor, id, now) for id in ids]
 
+    def delete(self, ids: Sequence[str]) -> list[JobStatus | None]:
+        with self._writing() as (cursor, _):
+            return pruning.delete(cursor, ids)
+
     def pause(self, queue: str) -> None:
         with self._writing() as (cursor, _):
             cursor.execute(sql("pause"), (queue,))

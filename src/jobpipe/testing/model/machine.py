@@ -196,6 +196,10 @@ class StoreMachine(RuleBasedStateMachine):
             lambda found: [vars(each) if isinstance(each, DuplicateError) else each for each in found],
         )
 
+    @rule(ids=some_ids)
+    def delete(self, ids: list[str]) -> None:
+        self._same(lambda store: store.delete(ids))
+
     @rule(queue=st.sampled_from(QUEUES))
     def pause(self, queue: str) -> None:
         self._same(lambda store: store.pause(queue))

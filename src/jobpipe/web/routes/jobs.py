@@ -122,6 +122,14 @@ class JobRoutes:
                 refusals=missing,
             ),
             Operation(
+                method="DELETE",
+                path=job_id,
+                handler=self.delete,
+                summary="Delete a finished job: its id is free again",
+                answers={204: None},
+                refusals=clash,
+            ),
+            Operation(
                 method="GET",
                 path=f"{job_id}/wait",
                 handler=self.wait,
@@ -165,6 +173,10 @@ class JobRoutes:
 
     async def get(self, request: Request) -> Response:
         return json_response(await self._pipe.get(_id_of(request)))
+
+    async def delete(self, request: Request) -> Response:
+        await self._pipe.delete(_id_of(request))
+        return Response(status_code=204)
 
     async def wait(self, request: Request) -> Response:
         id = _id_of(request)

@@ -4,7 +4,7 @@
 come_due()
 local statuses, type, queue, tag, before, limit = unpack(told)
 local MOST_RUNNING = 20000 -- these are sorted here: the leases are in another order
-local LOOKED_AT = (type or queue or tag) and math.max(limit + 1, 1000) or limit + 1
+local LOOKED_AT = (type or queue or (tag and #statuses == 1)) and math.max(limit + 1, 1000) or limit + 1
 local till = before and '(' .. before or '+inf'
 
 local seqs, is_whole = {}, true
