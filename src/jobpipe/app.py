@@ -226,7 +226,7 @@ class Jobpipe(Registry):
         if not batch:
             return []
         if connection is None:
-            return unwrap(await self.async_store.insert(batch))
+            return unwrap(await self.insert(batch))
         answer = self.store.insert_in(connection, batch, capacity=self.capacity)
         if isinstance(answer, Awaitable) and is_sync():
             raise BadInputError("connection", "is asynchronous: use `await enqueue(…)` with it")

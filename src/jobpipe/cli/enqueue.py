@@ -121,6 +121,15 @@ def enqueue(
             show_default="keep",
         ),
     ] = None,
+    max_wait: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="with --unique: seconds by which a job can be put off by being replaced",
+            parser=seconds,
+            show_default=False,
+        ),
+    ] = None,
     tag: Annotated[
         list[str] | None,
         typer.Option(metavar="TAG", help="a tag, 1-50 characters; up to 10 of them", show_default=False),
@@ -159,6 +168,7 @@ def enqueue(
         "deadline": deadline,
         "expires_in": expires_in,
         "unique": unique,
+        "max_wait": max_wait,
         "on_duplicate": on_duplicate,
         "tags": tag or None,
     }

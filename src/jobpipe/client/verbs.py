@@ -93,7 +93,7 @@ def _sent(request: JobRequest, where: str = "") -> tuple[str | None, JobRequest]
 
 
 def _is_repeatable(request: JobRequest) -> bool:
-    return getattr(request, "on_duplicate", UNSET) not in _ONCE
+    return request.on_duplicate not in _ONCE
 
 
 def _receipt(job: _Accepted, made: str | None, *, is_new: bool) -> Receipt:
@@ -217,6 +217,8 @@ def put_schedule(name: str, request: ScheduleRequest) -> Verb[ScheduleInfo]:
     """Create or change a schedule; BadInputError naming the field."""
     if not isinstance(request, ScheduleRequest):
         raise BadInputError("request", f"must be a ScheduleRequest, got {request!r}")
+    if isinstance(request.every, timedelta):
+        request = replace(request, every=request.every.total_seconds())
     body = msgspec.json.encode(replace(request, payload=Raw(json.encode(request.payload))))
     call = Call(method="PUT", path=f"/schedules/{_quoted(check_name('name', name))}", body=body)
     return _read((yield call), ScheduleInfo)

@@ -69,6 +69,9 @@ class AsyncStore:
         bounds = self._bounds if bounds is None else bounds
         if self._threads is None or is_sync():
             return self.insert_now([batch], bounds)[0]
+        if any(job.unique is not None for job in batch):
+            # Why alone: it may have to wait for a transaction that has taken the name.
+            return (await self.call(self.insert_now, [batch], bounds))[0]
         loop = asyncio.get_running_loop()
         group = self._groups.get(loop)
         if group is None:

@@ -7,10 +7,10 @@ rescued, and they are called again. For a job whose worker was lost they are cal
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 from collections.abc import Callable, Coroutine, Sequence
 from datetime import UTC, datetime
+from inspect import isawaitable, iscoroutinefunction
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -94,9 +94,9 @@ class Failures:
     async def _report(self, job: Job) -> None:
         for hook in self._hooks:
             try:
-                if inspect.iscoroutinefunction(hook):
-                    await hook(job)
-                else:
-                    await asyncio.to_thread(hook, job)
+                is_async = iscoroutinefunction(hook) or iscoroutinefunction(type(hook).__call__)
+                result = hook(job) if is_async else await asyncio.to_thread(hook, job)
+                if isawaitable(result):
+                    await result
             except Exception:
                 logger.exception("on_failure raised for job %s (%s), which changes nothing", job.id, job.type)

@@ -60,6 +60,7 @@ def test_queues_and_stats_are_listed(there: list[str]) -> None:
         "done": "0",
         "failed": "0",
         "cancelled": "0",
+        "expired": "0",
     }
     assert bool(call_json("stats", *there)["per_second"]) is bool(there)
 
@@ -70,7 +71,7 @@ def test_workers_and_limits_are_listed(there: list[str]) -> None:
     if there:
         assert [worker["types"] for worker in call_json("workers", *there)] == [["echo", "fail", "sleep"]]
         assert re.search(
-            r"\S+  4      0        \S+  \S+  echo, fail, sleep$", call("workers", *there), re.MULTILINE
+            r"\S+  4      0        all     \S+  \S+  echo, fail, sleep$", call("workers", *there), re.MULTILINE
         )
     else:
         assert call("workers") == "no workers\n"
@@ -85,8 +86,8 @@ def test_limits_of_live_workers_are_shown(folder: Path) -> None:
     pipe.store.beat(info, 3600)
     pipe.close()
     assert call("limits").splitlines() == [
-        "TYPE   KEY  RATE  CONCURRENCY  RUNNING  QUEUED  NEXT",
-        "email       5/s   2            0        0",
+        "QUEUE  TYPE   KEY  RATE  CONCURRENCY  RUNNING  QUEUED  NEXT",
+        "       email       5/s   2            0        0",
     ]
 
 
@@ -95,12 +96,12 @@ def test_tables_say_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
         [Worker(name="w", types=("a", "b"), slots=4, running=("x",), started_at=NOON, seen_at=NOON)], UTC
     )
     print_limits([LimitInfo(type="a", is_keyed=True), LimitInfo(type="a", key="k", cools_until=NOON)], UTC)
-    counts = dict.fromkeys(("scheduled", "queued", "running", "failed", "cancelled"), 0)
+    counts = dict.fromkeys(("scheduled", "queued", "running", "failed", "cancelled", "expired"), 0)
     print_stats(Stats(done=1_234, **counts, per_second={"done": 2.5}))
     lines = capsys.readouterr().out.splitlines()
-    assert "w       4      1        2030-01-01T12:00:00Z  2030-01-01T12:00:00Z  a, b" in lines
-    assert "a     (each)                     0" in lines
-    assert "a     k                          0                cools until 2030-01-01T12:00:00Z" in lines
+    assert "w       4      1        all     2030-01-01T12:00:00Z  2030-01-01T12:00:00Z  a, b" in lines
+    assert "       a     (each)                     0" in lines
+    assert "       a     k                          0                cools until 2030-01-01T12:00:00Z" in lines
     assert "done       1,234  2.5" in lines
 
 

@@ -14,7 +14,7 @@ from jobpipe.gateway.explain import Reason
 
 from ...support.gates import AsyncGate
 from ...support.jobs import finished, seen
-from ...support.waiting import run
+from ...support.waiting import run, until
 
 
 def requests(queue: str, number: int, type: str = "echo") -> list[JobRequest]:
@@ -70,9 +70,10 @@ def test_queues_have_slots_of_their_own(pipe: Jobpipe) -> None:
             assert {each.name: each.running for each in await pipe.queues()} == {"mail": 1, "media": 2}
             assert pipe.service is not None
             assert pipe.service.runner is not None
-            worker = pipe.service.runner.info()
-            assert (worker.slots, worker.slots_by_queue) == (3, {"mail": 1, "media": 2})
-            assert (worker.queues, worker.running_by_queue) == (("mail", "media"), {"mail": 1, "media": 2})
+            info = pipe.service.runner.info
+            await until(lambda: info().running_by_queue == {"mail": 1, "media": 2})
+            assert (info().slots, info().slots_by_queue) == (3, {"mail": 1, "media": 2})
+            assert info().queues == ("mail", "media")
             gate.go.set()
             for request in requests("mail", 4) + requests("media", 4):
                 await finished(pipe, str(request.id))

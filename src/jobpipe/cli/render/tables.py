@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import typer
 
+from ...gateway.views import queues_text
 from ...process.logs import escape
 from .columns import Cell, Row, print_columns
 
@@ -180,11 +181,12 @@ def print_workers(workers: list[Worker], zone: tzinfo | None = None) -> None:
     """A line a worker."""
     _print_table(
         "workers",
-        ("WORKER", "SLOTS", "RUNNING", "STARTED", "SEEN", "TYPES"),
+        ("WORKER", "SLOTS", "RUNNING", "QUEUES", "STARTED", "SEEN", "TYPES"),
         [
             (
                 _text(each.name),
                 *_numbers(each.slots, len(each.running)),
+                _text(queues_text(each)),
                 Cell(_when(each.started_at, zone)),
                 Cell(_when(each.seen_at, zone)),
                 _text(", ".join(each.types)),

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ...gateway.history import Past
+from ..jobs import NOT_IN_LISTS
 from ..render.tables import print_json
 from ..target import ServiceTarget
 from .glyphs import glyphs_for
@@ -64,7 +65,7 @@ def print_snapshot_json(snapshot: Snapshot) -> None:
     """The same for programs; jobs as `jobs --json` has them."""
     plain = msgspec.to_builtins(snapshot)
     for job in plain["running"] + plain["failed"]:
-        for name in ("payload", "result", "history"):
+        for name in NOT_IN_LISTS:
             del job[name]
     print_json(plain)
 

@@ -236,9 +236,13 @@ class SqliteStore:
 
     def rescue(self, limit: int = 100) -> list[Rescued]:
         with self._reading() as cursor:
-            if not cursor.execute(sql("expired"), {"now": self._clock(), "limit": 1}).fetchone():
+            (is_stuck,) = cursor.execute(sql("is_stuck")).fetchone()
+            lost = cursor.execute(sql("expired"), {"now": self._clock(), "limit": 1}).fetchone()
+            if not lost and not is_stuck:
                 return []
         with self._writing() as (cursor, now):
+            if is_stuck:
+                cursor.execute(sql("unstick"))
             rescued = leasing.rescue(cursor, limit, now)
             self._changes += len(rescued)
             return rescued
@@ -328,7 +332,8 @@ class SqliteStore:
                 )
 
     def workers(self) -> list[WorkerInfo]:
-        with self._reading() as cursor:
+        # Why without what came due: that would have to be written, and the caller's own transaction may have the lock.
+        with self._connections.reading() as cursor:
             return inspecting.workers(cursor, self._clock())
 
     # Schedules

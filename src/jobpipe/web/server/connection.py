@@ -85,7 +85,8 @@ class Connection(asyncio.BufferedProtocol):
             self._feed(data)
 
     def eof_received(self) -> None:
-        """The transport closes."""
+        """The transport closes, when all is sent."""
+        self.flush()
 
     def pause_writing(self) -> None:
         self.is_write_paused = True

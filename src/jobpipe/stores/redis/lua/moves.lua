@@ -96,7 +96,11 @@ local function holders_of(name)
   if not found then
     local seqs = redis.call('HMGET', P .. 'unique', 'waiting/' .. name, 'running/' .. name)
     load(seqs)
-    found = { waiting = jobs[seqs[1]] and seqs[1] or false, running = jobs[seqs[2]] and seqs[2] or false }
+    found = { waiting = false, running = false }
+    for n = 1, 2 do -- Why looked at: a program of an older version that begins or ends a job does not note it there
+      local job = seqs[n] and jobs[seqs[n]]
+      if job and not FINISHED[job[STATUS]] then found[job[STARTED_AT] == 0 and 'waiting' or 'running'] = seqs[n] end
+    end
     holders[name] = found
   end
   return found

@@ -1,0 +1,4 @@
+UPDATE jobs SET is_parked = 0 WHERE status = 'queued' AND is_parked = 3 AND NOT EXISTS (
+    SELECT 1 FROM jobs AS begun
+    WHERE begun.unique_name = jobs.unique_name AND begun.finished_at IS NULL AND begun.started_at IS NOT NULL
+)
