@@ -71,7 +71,9 @@ def test_workers_and_limits_are_listed(there: list[str]) -> None:
     if there:
         assert [worker["types"] for worker in call_json("workers", *there)] == [["echo", "fail", "sleep"]]
         assert re.search(
-            r"\S+  4      0        all     \S+  \S+  echo, fail, sleep$", call("workers", *there), re.MULTILINE
+            r"\S+  4      0        all     \S+  \S+  echo, fail, sleep$",
+            call("workers", *there),
+            re.MULTILINE,
         )
     else:
         assert call("workers") == "no workers\n"
@@ -101,7 +103,9 @@ def test_tables_say_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert "w       4      1        all     2030-01-01T12:00:00Z  2030-01-01T12:00:00Z  a, b" in lines
     assert "       a     (each)                     0" in lines
-    assert "       a     k                          0                cools until 2030-01-01T12:00:00Z" in lines
+    assert (
+        "       a     k                          0                cools until 2030-01-01T12:00:00Z" in lines
+    )
     assert "done       1,234  2.5" in lines
 
 
