@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +138,9 @@ def test_jobs_and_queues_are_managed(client: Client) -> None:
 
 def test_schedules_are_managed(client: Client) -> None:
     made = client.schedules.put_sync("nightly", ScheduleRequest(type="echo", cron="0 3 * * *", payload=1))
+    often = client.schedules.put_sync("often", ScheduleRequest(type="echo", every=timedelta(minutes=5)))
+    assert often.every == 300
+    client.schedules.drop_sync("often")
     assert (made.name, made.cron, made.payload) == ("nightly", "0 3 * * *", 1)
     assert client.schedules.get_sync("nightly") == made
     assert client.schedules.pause_sync("nightly").paused

@@ -31,7 +31,7 @@ from jobpipe.testing import new_job
 from jobpipe.testing.tools import finish, take
 
 from ...support.servers_postgres import postgres_schema
-from ...support.waiting import LIMIT, eventually
+from ...support.waiting import LIMIT, eventually, run, until
 
 
 @pytest.fixture
@@ -240,6 +240,22 @@ def test_unique_name_that_is_not_committed_yet_is_waited_for(pipe: Jobpipe, post
         job = pipe.store.get(receipt.id)
         assert job is not None
         assert job.payload == 2
+
+
+def test_other_jobs_do_not_wait_for_a_unique_name_that_is_not_committed_yet(
+    pipe: Jobpipe, postgres: str
+) -> None:
+    async def scenario() -> None:
+        with psycopg.connect(postgres) as first:
+            pipe.enqueue_sync("echo", 1, unique="name", connection=first)
+            same = asyncio.create_task(pipe.enqueue("echo", 2, unique="name"))
+            await until(lambda: _is_waited_for(postgres))
+            assert (await pipe.enqueue("echo", 3)).is_new
+            assert not same.done()
+            first.commit()
+            assert not (await same).is_new
+
+    run(scenario())
 
 
 def _is_waited_for(postgres: str) -> bool:

@@ -21,7 +21,7 @@ from jobpipe import (
     TooManyNamesError,
 )
 from jobpipe.model.gate import Limit
-from jobpipe.model.job import Move, Progress
+from jobpipe.model.job import Move, OnDuplicate, Progress
 from jobpipe.stores.base import ExportedJob, Filter, LeaseState, News, Rescued, ScheduleEntry, WorkerInfo
 from jobpipe.stores.memory import MemoryStore
 from jobpipe.stores.redis import RedisStore
@@ -48,6 +48,19 @@ def server(tmp_path: Path) -> Iterator[RedisServer]:
 def store(server: RedisServer) -> Iterator[RedisStore]:
     with closing(opened(server)) as store:
         yield store
+
+
+def test_unique_name_that_an_older_program_did_not_note_holds_nobody_up(
+    store: RedisStore, server: RedisServer
+) -> None:
+    """It begins and ends jobs without a word about their names."""
+    put(store, new_job("first", unique="name"))
+    noted = server.ask("HGETALL", "{jobpipe}:unique")
+    finish(store, take_one(store))
+    server.ask("HSET", "{jobpipe}:unique", *(each for pair in noted.items() for each in pair))
+    for on_duplicate in OnDuplicate:
+        put(store, new_job(on_duplicate.value, unique="name", on_duplicate=on_duplicate))
+    assert [claim.id for claim in take(store)] == ["keep"]
 
 
 def test_a_round_uses_every_script(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

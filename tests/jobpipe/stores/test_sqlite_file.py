@@ -16,7 +16,7 @@ from jobpipe.errors import StoreAwayError
 from jobpipe.stores.base import News
 from jobpipe.stores.sqlite import SqliteStore
 from jobpipe.stores.sqlite import store as store_module
-from jobpipe.testing.tools import new_job
+from jobpipe.testing.tools import new_job, put, take
 
 from ...support.waiting import run
 
@@ -48,6 +48,33 @@ def replace(path: Path) -> None:
 
 def cut_in_half(path: Path) -> None:
     os.truncate(path, path.stat().st_size // 2)
+
+
+def test_workers_are_read_without_a_write(tmp_path: Path) -> None:
+    """Who enqueues in a transaction of its own holds the lock that queueing a due job would wait for."""
+    with closing(SqliteStore(tmp_path / "jobs.db")) as store:
+        store.migrate()
+        store.insert([[new_job("due", delay=0.001)]])
+        with closing(sqlite3.connect(store.path, isolation_level=None)) as connection:
+            connection.execute("UPDATE jobs SET run_at = 0")
+            assert store.workers() == []
+            assert connection.execute("SELECT status FROM jobs").fetchall() == [("scheduled",)]
+
+
+def test_job_behind_one_that_an_older_program_has_ended_is_let_in(tmp_path: Path) -> None:
+    with closing(SqliteStore(tmp_path / "jobs.db")) as store:
+        store.migrate()
+        put(store, new_job("runs", unique="name"))
+        take(store)
+        put(store, new_job("waits", unique="name"))
+        assert take(store) == []
+        with closing(sqlite3.connect(store.path, isolation_level=None)) as connection:
+            connection.execute(
+                "UPDATE jobs SET status = 'done', finished_at = 1, lease_until = NULL WHERE id = 'runs'"
+            )
+        assert take(store) == []
+        store.rescue()
+        assert [claim.id for claim in take(store)] == ["waits"]
 
 
 LOSSES: dict[str, tuple[Callable[[Path], object], str]] = {

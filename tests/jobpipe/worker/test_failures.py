@@ -33,10 +33,16 @@ def test_both_kinds_of_hooks_get_the_failed_job(pipe: Jobpipe) -> None:
     async def on_the_loop(job: Job) -> None:
         seen.append(("async", job))
 
+    class Hook:
+        async def __call__(self, job: Job) -> None:
+            seen.append(("object", job))
+
+    pipe.on_failure(Hook())
+    pipe.on_failure(lambda job: on_the_loop(job))  # what it returns is awaited
     pipe.job("work", max_retries=1, base=0)(boom)
     job = run_one(pipe, "work", "way", id="w")
     assert job.status == "failed"
-    assert [kind for kind, _ in seen] == ["plain", "async"], "once, not for the retry"
+    assert [kind for kind, _ in seen] == ["plain", "async", "object", "async"], "once, not for the retry"
     for _, told in seen:
         assert (told.id, told.type, told.status, told.attempts, told.payload) == (
             "w",
