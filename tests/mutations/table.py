@@ -136,8 +136,8 @@ MUTATIONS = (
     Mutation(
         "held jobs: a job begins though its lease has run out",
         f"{_WORKER}/held_jobs.py",
-        "            if now <= run.held_until:\n",
-        "            if True:\n",
+        "            if now <= run.held_until and not is_expired:\n",
+        "            if not is_expired:\n",
         (
             "tests/jobpipe/worker/test_heartbeat.py::test_a_job_whose_lease_has_run_out_before_it_could_begin_does_not_begin",
         ),

@@ -62,4 +62,5 @@ def one_round(store: RedisStore) -> None:
     assert store.adopt(exported) == len(exported) > 0
     time.sleep(0.001)  # what has just finished is not older than 0 s by the server's clock
     assert store.prune(0) == 2
+    assert store.delete(["gone"]) == [None]
     assert store.check()

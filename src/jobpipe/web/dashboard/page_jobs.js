@@ -115,7 +115,7 @@ function tagField(filter, go) {
     "label",
     { class: "field" },
     h("span", null, "Tag"),
-    h("input", { id: "tag", type: "search", value: filter.tag ?? "", placeholder: "any", autocomplete: "off", spellcheck: "false", maxlength: 50, onchange: (event) => go({ tag: event.target.value }) }),
+    h("input", { id: "tag", type: "text", value: filter.tag ?? "", placeholder: "any", autocomplete: "off", spellcheck: "false", maxlength: 50, onchange: (event) => go({ tag: event.target.value }) }),
   );
 }
 

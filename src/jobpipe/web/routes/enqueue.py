@@ -32,19 +32,19 @@ NEW = "jobpipe-new"
 """The header that tells how many jobs of a batch were not there before."""
 
 
-class Accepted(Struct, frozen=True, omit_defaults=True):
+class Accepted(Struct, frozen=True):
     """A job that was enqueued; in a batch, also one that already existed."""
 
     id: str
     status: JobStatus
-    is_new: bool = True
+    is_new: bool | UnsetType = UNSET
     """False for a job that already existed, in a batch with new ones."""
     warning: str | UnsetType = UNSET
     """That no worker knows its type."""
 
 
 def _accepted(receipt: Receipt, is_new: bool = True) -> Accepted:
-    return Accepted(receipt.id, receipt.status, is_new, receipt.warning or UNSET)
+    return Accepted(receipt.id, receipt.status, UNSET if is_new else False, receipt.warning or UNSET)
 
 
 class Batch(Struct, frozen=True, forbid_unknown_fields=True):
