@@ -116,6 +116,15 @@ PRINTS: dict[str, list[str] | set[str]] = {
         "report on Mon 09:00, 07:00 UTC",
         "2 reports, the next at Tue 09:00",
     ],
+    "22_jobpipe_unique.py": [
+        "99 changes while it runs: 1 more job",
+        "it waits: unique",
+        "built: index with change 0",
+        "built: index with change 99",
+        "first draft: cancelled",
+        "rendered: second draft",
+        "nightly again: a new job? False; the payload is 1",
+    ],
     "23_jobpipe_chosen_queues.py": [
         "mail: 3 at once, media: 1 at once",
         "no_worker: No worker serves the queue 'reports': start one that does",
@@ -181,15 +190,6 @@ PRINTS: dict[str, list[str] | set[str]] = {
         "bad failed: the amount is negative",
         "failed",
         "runs: 1 ok, 3 with an error",
-    ],
-    "23_jobpipe_unique.py": [
-        "99 changes while it runs: 1 more job",
-        "it waits: unique",
-        "built: index with change 0",
-        "built: index with change 99",
-        "first draft: cancelled",
-        "rendered: second draft",
-        "nightly again: a new job? False; the payload is 1",
     ],
 }
 """How the lines begin that an example has to print: a list in this order, a set in any; others may come between."""
