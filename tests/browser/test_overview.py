@@ -46,6 +46,9 @@ def test_a_queue_is_paused_and_resumed(page: Page, service: Service) -> None:
     expect(page.locator("tr", has_text="held")).to_contain_text("paused")
     queues = {each["name"]: each for each in service.client.get("queues").json()["queues"]}
     assert queues["held"]["paused"]
+    expect(page.locator("#toasts")).to_contain_text(
+        "held is paused"
+    )  # the page has the answer, and draws no more
     resume.click()
     expect(page.get_by_role("button", name="Pause held")).to_be_visible()
 
