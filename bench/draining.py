@@ -12,13 +12,14 @@ import asyncio
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import NamedTuple
+from typing import NamedTuple, TextIO, TypeAlias
 
 import psutil
 
@@ -31,9 +32,10 @@ from .queues import Queue, queue_of, run
 from .servers import empty_postgres, empty_redis, process_behind
 
 _ROOT = Path(__file__).parents[1]
-_OURS = "jobpipe"
+OURS = "jobpipe"
 _WAITING = "jobpipe, waiting"
-_APPS = {_OURS: "bench.app:noop", _WAITING: "bench.app:waiting"}
+LOGGING = "jobpipe, logging"
+_APPS = {OURS: "bench.app:noop", _WAITING: "bench.app:waiting", LOGGING: "bench.app:logging_"}
 _SLOTS = 16
 _QUICKLY = 3
 """What a quick run divides the numbers of jobs by."""
@@ -47,6 +49,10 @@ _BUSY = 70.0
 """Percent of one CPU that worker and server have to use together; the rest is the disk's, and the network's."""
 
 
+Place: TypeAlias = Callable[[], AbstractContextManager[str]]
+"""Gives the URL of a store with nothing in it."""
+
+
 @contextmanager
 def _file() -> Iterator[str]:
     with scratch() as folder:
@@ -58,7 +64,7 @@ class _Engine:
     """A kind of store, who is measured on it, and what is expected of us."""
 
     title: str
-    place: Callable[[], AbstractContextManager[str]]
+    place: Place
     peers: Mapping[str, int]
     """How many jobs each gets: the slower ones fewer, so that none takes much more than some seconds."""
     times: float
@@ -66,12 +72,12 @@ class _Engine:
     has_server: bool = True
 
 
-_ENGINES = (
+ENGINES = (
     _Engine("SQLite", _file, {"huey (SQLite)": 10_000, "litequeue": 10_000}, times=5, has_server=False),
     _Engine("PostgreSQL", empty_postgres, {"pgqueuer": 50_000}, times=1.8),
     _Engine("Redis", empty_redis, {"dramatiq": 10_000, "huey": 10_000}, times=8),
 )
-_JOBS = {_OURS: 50_000, _WAITING: 8_000}
+_JOBS = {OURS: 50_000, _WAITING: 8_000}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +96,7 @@ class Drained:
 
 
 def cases(*, quick: bool) -> list[Case]:
-    return [case for engine in _ENGINES for case in _rows(engine, _QUICKLY if quick else 1)]
+    return [case for engine in ENGINES for case in _rows(engine, _QUICKLY if quick else 1)]
 
 
 def _rows(engine: _Engine, divisor: int) -> Iterator[Case]:
@@ -107,13 +113,13 @@ def _rows(engine: _Engine, divisor: int) -> Iterator[Case]:
                 row=f"{engine.title} by {size}, next to {peer}",
                 shows=f"waiting no-op jobs a second on {engine.title}, until it shows nothing outstanding",
                 unit="/s",
-                ours=found[_OURS, size].figure(_rate),
+                ours=found[OURS, size].figure(_rate),
                 peer=found[peer, size].figure(_rate),
                 peer_name=peer,
                 ratio_of="ours/peer",
                 goals=(Goal(">=", times),),
             )
-        yield from _busy_rows(engine, size, found[_OURS, size])
+        yield from _busy_rows(engine, size, found[OURS, size])
     yield Case(
         name="draining",
         row=f"{engine.title} by 2, next to 1, jobs of 10 ms",
@@ -170,8 +176,14 @@ class _Workers:
     """Asked for when all jobs have run."""
 
 
-def drained(place: Callable[[], AbstractContextManager[str]], kind: str, n: int, size: int) -> Drained:
-    """Fill the queue, then let so many processes drain it."""
+def drained(
+    place: Place,
+    kind: str,
+    n: int,
+    size: int,
+    settings: Mapping[str, str] | None = None,
+) -> Drained:
+    """Fill the queue, then let so many processes drain it; ours with some settings in their environment."""
 
     async def measure(url: str) -> Drained:
         queue = queue_of(kind, url)
@@ -179,7 +191,7 @@ def drained(place: Callable[[], AbstractContextManager[str]], kind: str, n: int,
         for first in range(0, n, BATCH):
             await queue.put_many([0.0] * min(BATCH, n - first))
         expect(await queue.outstanding(), n, "jobs waiting")
-        start = partial(_command, _APPS[kind]) if kind in _APPS else partial(_crew, kind)
+        start = partial(_command, _APPS[kind], settings or {}) if kind in _APPS else partial(_crew, kind)
         server = process_behind(url)
         served = _seconds(server)
         with start(url, size, n) as workers:
@@ -213,16 +225,26 @@ def _seconds(processes: list[psutil.Process]) -> float:
 
 
 @contextmanager
-def _command(app: str, url: str, size: int, n: int) -> Iterator[_Workers]:
+def _command(app: str, settings: Mapping[str, str], url: str, size: int, n: int) -> Iterator[_Workers]:
     options = ("--store", url, "--workers", str(_SLOTS), "--processes", str(size))
     command = (sys.executable, "-m", "jobpipe", "worker", app, *options)
-    with scratch() as starts, _killed_at_the_end(command, {**os.environ, STARTS: str(starts)}) as process:
+    with (
+        scratch() as starts,
+        _killed_at_the_end(command, {**os.environ, **settings, STARTS: str(starts)}) as process,
+    ):
         assert process.stderr is not None
         if not any(line.rstrip().endswith(" working") for line in process.stderr):
             raise RuntimeError(f"{command!r} has ended: this measurement is void")
+        threading.Thread(target=_read_all, args=(process.stderr,), daemon=True).start()
         yield _Workers(
             psutil.Process(process.pid).children(), lambda: [_noted(note) for note in starts.iterdir()]
         )
+
+
+def _read_all(stream: TextIO) -> None:
+    """Why: who logs must not wait until somebody reads it."""
+    for _ in stream:
+        pass
 
 
 def _noted(note: Path) -> _Start:

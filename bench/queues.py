@@ -23,6 +23,7 @@ _UNTIL_IT_LISTENS = 0.5
 """Seconds that a worker may take to begin, if it does not tell when it has."""
 _CLASSES = {
     "jobpipe": ("ours", "JobpipeQueue"),
+    "jobpipe, logging": ("ours", "JobpipeQueue"),
     "jobpipe, waiting": ("ours", "WaitingJobpipeQueue"),
     "dramatiq": ("peers_dramatiq", "DramatiqQueue"),
     "huey (SQLite)": ("peers_sqlite", "HueyFileQueue"),

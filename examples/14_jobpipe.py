@@ -1,6 +1,7 @@
 """The job service inside a program: define types, enqueue jobs, run them here, and wait for their results."""
 
 import asyncio
+import logging
 from dataclasses import dataclass
 
 from jobpipe import Cancel, Jobpipe, current_job
@@ -34,6 +35,7 @@ def resize(photo: str) -> str:
 
 
 async def main() -> None:
+    logging.getLogger("jobpipe").addHandler(logging.NullHandler())  # it logs failed attempts as well
     async with pipe, pipe.running(workers=2):
         await send_email.enqueue(Mail(to="ada@example.org"), id="order-17")
         again = await send_email.enqueue(Mail(to="ada@example.org"), id="order-17")

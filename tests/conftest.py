@@ -9,12 +9,14 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 from hypothesis import settings
 
 from .support import starting
-from .support.servers_postgres import PostgresServer, postgres_schema, postgres_server
+from .support.order import longest_first
+from .support.servers_postgres import PostgresServer, PostgresStores, postgres_schema, postgres_server
 from .support.servers_redis import redis_url as redis_url  # a fixture
 
 if "SWITCH_INTERVAL" in os.environ:  # those who hunt races want threads to be switched more often
@@ -42,6 +44,12 @@ if os.access(_IN_MEMORY, os.W_OK) and "TMPDIR" not in os.environ:
         os.environ["TMPDIR"] = tempfile.tempdir = _IN_MEMORY
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if found := getattr(config, "workerinput", None):
+        longest_first(items, found["workercount"])
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     starting.may_fork = starting.CAN_FORK and item.get_closest_marker("real") is None
 
@@ -67,6 +75,13 @@ def postgres_url(postgres: str) -> Iterator[str]:
     """The URL of an empty store on it."""
     with postgres_schema(postgres) as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def postgres_stores(postgres: str) -> Iterator[PostgresStores]:
+    """Stores on it that are migrated and empty, for tests that leave the tables as they are."""
+    with closing(PostgresStores(postgres)) as stores:
+        yield stores
 
 
 @pytest.fixture

@@ -149,6 +149,7 @@ def test_console_blocks_print_what_they_show(
     with servers_of(page, tmp_path) as servers, terminal(tmp_path, servers) as shell:
         for snippet in snippets_of(page):
             if name := file_of(snippet.code):
+                (tmp_path / name).parent.mkdir(exist_ok=True)
                 (tmp_path / name).write_text(snippet.code, encoding="utf-8")
             elif snippet.info == "console":
                 for command in commands_of(snippet.code):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -191,6 +193,14 @@ PRINTS: dict[str, list[str] | set[str]] = {
         "failed",
         "runs: 1 ok, 3 with an error",
     ],
+    "24_jobpipe_tracing.py": [
+        "POST /orders",
+        "  enqueue mail",
+        "    run mail: retried",
+        "      smtp",
+        "run mail: done, linked to 1 span",
+        "  smtp",
+    ],
 }
 """How the lines begin that an example has to print: a list in this order, a set in any; others may come between."""
 
@@ -222,3 +232,21 @@ def test_example_is_a_documented_script(name: str) -> None:
     functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
     assert "main" in functions
     assert ast.unparse(tree.body[-1]).startswith("if __name__ == '__main__':")
+
+
+def test_a_project_of_a_user_is_tested_with_the_kit(tmp_path: Path) -> None:
+    """As a user does it: pytest in the folder of the project, which has nothing of ours but the package."""
+    shutil.copytree(FOLDER / "tested_shop", tmp_path / "shop", ignore=shutil.ignore_patterns("__pycache__"))
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
+    options = ("-q", "-W", "error", "-p", "rate_envelope_queue.pytest_plugin", "-p", "no:cacheprovider")
+    ended = subprocess.run(
+        [sys.executable, "-m", "pytest", *options],
+        cwd=tmp_path / "shop",
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert re.search(r"^6 passed", ended.stdout, re.MULTILINE), ended.stdout + ended.stderr
+    assert not list(tmp_path.rglob("*.db")), "the real store was not opened"

@@ -53,6 +53,29 @@ def test_each_test_has_a_clock_of_its_own(manual_clock):
 """
 
 
+KIT_TEST = """
+from jobpipe import Jobpipe
+
+pipe = Jobpipe("sqlite:////nowhere/at/all/jobs.db")
+
+
+@pipe.job
+def double(n: int) -> int:
+    return 2 * n
+
+
+def test_a_block_until_the_end_of_the_test(jobpipe_testing):
+    jobs = jobpipe_testing(pipe, workers=2)
+    double.enqueue_sync(4)
+    assert [job.result for job in jobs.drain_sync()] == [8]
+
+
+def test_the_next_begins_anew(jobpipe_testing):
+    assert pipe.__dict__.get("settings") is None
+    assert jobpipe_testing(pipe).all == []
+"""
+
+
 def run_pytest(folder: Path, plugin: str, *arguments: str) -> str:
     """What a pytest says that has no plugin but this one, whatever is installed."""
     options = ("-p", plugin, "-p", "no:cacheprovider", "-W", "error", *arguments)
@@ -75,6 +98,12 @@ def test_the_fixtures_are_clocks_that_drive_their_queue(tmp_path: Path) -> None:
     assert "3 passed" in said, said
 
 
+def test_the_fixture_of_the_test_kit_lasts_as_long_as_the_test(tmp_path: Path) -> None:
+    (tmp_path / "test_mine.py").write_text(KIT_TEST, encoding="utf-8")
+    said = run_pytest(tmp_path, MODULE, "-q")
+    assert "2 passed" in said, said
+
+
 def test_the_entry_point_is_enough(tmp_path: Path) -> None:
     """An installed package needs no more: pytest knows the plugin by its name."""
     if not entry_points(group="pytest11", name=NAME):
@@ -93,6 +122,7 @@ def test_the_fixtures_are_documented(tmp_path: Path) -> None:
     said = run_pytest(tmp_path, MODULE, "--fixtures", "-q")
     assert "time for the thread queue that moves only by `advance`" in said
     assert "time for the asyncio queue that moves only by `await advance(...)`" in said
+    assert "as `with pipe.testing() as jobs`, until the end of the test" in said
 
 
 def test_loading_the_plugin_loads_neither_the_clocks_nor_asyncio() -> None:

@@ -36,9 +36,11 @@ if TYPE_CHECKING:
     from .gateway.limits import LimitInfo, Rate, RateLimited
     from .gateway.timetable import ScheduleInfo, ScheduleRequest
     from .gateway.views import JobPage, QueueInfo, Stats
-    from .jobtypes.current import CurrentJob, current_job
+    from .jobtypes.current import CurrentJob, JobLogFilter, current_job
     from .jobtypes.jobtype import JobType
+    from .model.counts import FailureGroup, Failures
     from .model.job import Attempt, Job, JobError, JobStatus, OnDuplicate, Progress
+    from .model.logs import JobLogs, LogLine
     from .model.request import JobRequest
     from .settings import Settings
     from .stores import open_store
@@ -53,10 +55,14 @@ __all__ = [
     "DuplicateError",
     "Explanation",
     "Fail",
+    "FailureGroup",
+    "Failures",
     "ForbiddenError",
     "Job",
     "JobConflictError",
     "JobError",
+    "JobLogFilter",
+    "JobLogs",
     "JobNotFoundError",
     "JobPage",
     "JobRequest",
@@ -66,6 +72,7 @@ __all__ = [
     "JobpipeError",
     "LeaseLostError",
     "LimitInfo",
+    "LogLine",
     "Missed",
     "OnDuplicate",
     "PayloadTooLargeError",
@@ -102,6 +109,7 @@ _MODULES = {
     "client.client": ("Client",),
     "jobtypes.current": (
         "CurrentJob",
+        "JobLogFilter",
         "current_job",
     ),
     "errors": (
@@ -143,10 +151,18 @@ _MODULES = {
         "OnDuplicate",
         "Progress",
     ),
+    "model.counts": (
+        "FailureGroup",
+        "Failures",
+    ),
     "gateway.limits": (
         "LimitInfo",
         "Rate",
         "RateLimited",
+    ),
+    "model.logs": (
+        "JobLogs",
+        "LogLine",
     ),
     "model.request": ("JobRequest",),
     "settings": ("Settings",),

@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack
+
+from msgspec import UNSET
 
 from rate_envelope_queue import Stamp
 
@@ -27,20 +29,24 @@ from .gateway.signals import Signals
 from .gateway.sync import is_sync, sync
 from .gateway.throughput import Throughput
 from .gateway.timetable import Timetable
-from .gateway.views import JobFilter, JobPage, QueueInfo, Stats, filter_of, queues_of, stats_of
+from .gateway.views import JobFilter, JobPage, QueueInfo, Stats, chosen_of, filter_of, queues_of, stats_of
 from .jobtypes import builtin
+from .jobtypes.current import CurrentJob
 from .jobtypes.jobtype import JobType
-from .jobtypes.prepare import prepare, prepare_many
+from .jobtypes.prepare import prepare, prepare_many, renew
 from .jobtypes.registry import Registry
 from .model.admission import Bounds
-from .model.counts import WorkerInfo
+from .model.counts import Failures, WorkerInfo
 from .model.job import Job
+from .model.logs import JobLogs
 from .model.newjob import Answer, NewJob, Receipt
 from .model.request import JobOptions, JobRequest, read_many, request_of
 from .settings import Chosen, Settings, own_queue_size
 from .stores.base import Store
 
 if TYPE_CHECKING:
+    from .gateway.tracing import Tracing
+    from .testing.kit.tester import JobTester
     from .web.app import WebApp
     from .worker.service import Service
 
@@ -110,6 +116,15 @@ class Jobpipe(Registry):
         """How many jobs may be ready in a queue before this program cannot enqueue another; 0: no limit."""
         return own_queue_size(self._flags, self._defaults)
 
+    @cached_property
+    def tracing(self) -> Tracing | None:
+        """Makes the spans of its jobs; None where tracing is off. SettingsError without the extra `opentelemetry`."""
+        if not self.settings.tracing:
+            return None
+        from .gateway.tracing import Tracing  # Why here: it needs OpenTelemetry
+
+        return Tracing()
+
     @property
     def gateway(self) -> Gateway:
         """The open store with all ways to it."""
@@ -166,6 +181,7 @@ class Jobpipe(Registry):
             self.failure_hooks,
             register=self._register,
             queue_limits=self.queue.limits,
+            tracing=self.tracing,
         )
 
     def _register(self, service: Service | None) -> None:
@@ -176,6 +192,21 @@ class Jobpipe(Registry):
                 "this pipe already runs jobs in this process: use one `pipe.running()` at a time, on one event loop"
             )
         self.service = service
+
+    def testing(self, *, start: datetime | None = None, workers: int = 1) -> JobTester:
+        """For tests: a memory store and a manual clock in place of the real ones, for `with` and `async with`.
+
+        Nothing runs by itself: `drain` and `advance` run jobs, as many at once as there are `workers`. The clock begins
+        at `start`, or else now.
+        """
+        from .testing.kit.tester import JobTester  # Why here: only tests need it
+
+        return JobTester(self, self._lazy_store, self._known, start=start, workers=workers)
+
+    def _stand_in(self, type: str) -> CurrentJob | None:
+        """What `current_job()` is in a handler that a test calls directly; None outside of `testing()`."""
+        substitute = self._lazy_store.substitute
+        return None if substitute is None else substitute.current(type)
 
     def asgi(self, *, allowed_hosts: Collection[str] = (), insecure: bool = False) -> WebApp:
         """The API as an ASGI application: to be mounted in another, or served with workers by its own lifespan.
@@ -220,17 +251,27 @@ class Jobpipe(Registry):
 
     async def insert(self, batch: list[NewJob], bounds: Bounds | None = None) -> Answer:
         """Insert prepared jobs, and let workers of this process know; without bounds, those of the program hold."""
-        return await self._known.warn(batch, self.async_store.insert(batch, bounds))
+        if self.tracing is None:
+            return await self._known.warn(batch, self.async_store.insert(batch, bounds))
+        return await self.tracing.enqueue(
+            batch, lambda traced: self._known.warn(traced, self.async_store.insert(traced, bounds))
+        )
 
     async def _insert(self, batch: list[NewJob], connection: Any) -> list[Receipt]:
         if not batch:
             return []
         if connection is None:
             return unwrap(await self.insert(batch))
-        answer = self.store.insert_in(connection, batch, capacity=self.capacity)
-        if isinstance(answer, Awaitable) and is_sync():
-            raise BadInputError("connection", "is asynchronous: use `await enqueue(…)` with it")
-        return unwrap(await self._known.warn(batch, answer))
+
+        async def insert_in(jobs: list[NewJob]) -> Answer:
+            answer = self.store.insert_in(connection, jobs, capacity=self.capacity)
+            if isinstance(answer, Awaitable) and is_sync():
+                raise BadInputError("connection", "is asynchronous: use `await enqueue(…)` with it")
+            return await self._known.warn(jobs, answer)
+
+        return unwrap(
+            await (insert_in(batch) if self.tracing is None else self.tracing.enqueue(batch, insert_in))
+        )
 
     # Inspect
 
@@ -238,14 +279,31 @@ class Jobpipe(Registry):
         """The whole job with its history; JobNotFoundError."""
         return await self._jobs.get(id)
 
+    async def logs(self, id: str, *, after: int = 0) -> JobLogs:
+        """What the runs of the job have logged, the oldest line first; JobNotFoundError.
+
+        With `after`, only what came after that line; lines are numbered from 1, those that were cut included.
+        """
+        return await self._jobs.logs(id, after)
+
     async def page(
-        self, *, limit: int = 50, cursor: str | None = None, **filters: Unpack[JobFilter]
+        self,
+        *,
+        limit: int = 50,
+        cursor: str | None = None,
+        text: str | None = None,
+        **filters: Unpack[JobFilter],
     ) -> JobPage:
         """The newest jobs, at most `limit`; give `next_cursor` as `cursor` for the next page.
 
-        Filters: `status`, `type`, `queue`, `tag`.
+        Filters: `status`, `type`, `queue`, `tag`, `error` (the type of the last error). With `text`, those that have it
+        in their id, tags or error: each call searches 10,000 jobs, and `next_cursor` continues with older ones.
         """
-        return await self._jobs.page(filter_of(**filters), limit, cursor)
+        return await self._jobs.page(filter_of(**filters), limit, cursor, text)
+
+    async def failures(self) -> Failures:
+        """The failed jobs by type and type of error: of the 10,000 that failed last."""
+        return await self._jobs.failures()
 
     async def wait(self, id: str, timeout: float | timedelta = 30.0) -> Job:
         """Wait until the job is finished; after the `timeout`, returns it as it is then."""
@@ -279,21 +337,35 @@ class Jobpipe(Registry):
         """Cancel a job: at once if it waits; if it runs, its context is cancelled. WrongStatusError for a done or failed one."""
         return await self._jobs.cancel(id)
 
-    async def retry(self, id: str) -> Job:
-        """Run a failed or cancelled job again, with all its retries; WrongStatusError for others, or DuplicateError."""
-        return await self._jobs.retry(id)
+    async def retry(self, id: str, *, payload: Any = UNSET) -> Job:
+        """Run a failed or cancelled job again, with all its retries; WrongStatusError for others, or DuplicateError.
+
+        A new `payload` is checked as in `enqueue`, and replaces that of the job.
+        """
+        if payload is UNSET:
+            return await self._jobs.retry(id)
+        type = (await self._jobs.get(id)).type
+        renewed = renew(payload, self.types.get(type), self.settings.max_payload)
+        return await self._jobs.retry(id, renewed)
 
     async def delete(self, id: str) -> None:
         """Delete a finished job: its id is free again. WrongStatusError for others."""
         await self._jobs.delete(id)
 
-    async def cancel_many(self, **filters: Unpack[JobFilter]) -> int:
-        """Cancel all jobs that match and are not finished; returns the number of jobs. Filters are those of `page`."""
-        return await self._jobs.cancel_many(filter_of(**filters))
+    async def cancel_many(self, *, all: bool = False, **filters: Unpack[JobFilter]) -> int:
+        """Cancel all jobs that match and are not finished; returns the number of jobs.
 
-    async def retry_many(self, **filters: Unpack[JobFilter]) -> int:
+        Filters are those of `page`, at least one of them; without a filter, only with `all=True`.
+        """
+        return await self._jobs.cancel_many(chosen_of(all, filters))
+
+    async def retry_many(self, *, all: bool = False, **filters: Unpack[JobFilter]) -> int:
         """Run all failed and cancelled jobs that match again; returns the number of jobs."""
-        return await self._jobs.retry_many(filter_of(**filters))
+        return await self._jobs.retry_many(chosen_of(all, filters))
+
+    async def delete_many(self, *, all: bool = False, **filters: Unpack[JobFilter]) -> int:
+        """Delete all finished jobs that match; returns the number of jobs."""
+        return await self._jobs.delete_many(chosen_of(all, filters))
 
     async def pause(self, queue: str) -> QueueInfo:
         """Start no more jobs of the queue."""
@@ -309,8 +381,10 @@ class Jobpipe(Registry):
     enqueue_many_sync = sync(enqueue_many)
     insert_sync = sync(insert)
     get_sync = sync(get)
+    logs_sync = sync(logs)
     page_sync = sync(page)
     wait_sync = sync(wait)
+    failures_sync = sync(failures)
     explain_sync = sync(explain)
     stats_sync = sync(stats)
     queues_sync = sync(queues)
@@ -321,5 +395,6 @@ class Jobpipe(Registry):
     delete_sync = sync(delete)
     cancel_many_sync = sync(cancel_many)
     retry_many_sync = sync(retry_many)
+    delete_many_sync = sync(delete_many)
     pause_sync = sync(pause)
     resume_sync = sync(resume)

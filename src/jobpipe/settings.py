@@ -98,19 +98,15 @@ def _switch(text: str) -> bool:
         raise ValueError from None
 
 
-def _log(text: str) -> str:
-    """text or json"""
-    if text not in ("text", "json"):
-        raise ValueError
-    return text
+def _one_of(*words: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        text = text.strip().lower()
+        if text not in words:
+            raise ValueError
+        return text
 
-
-def _level(text: str) -> str:
-    """debug, info, warning or error"""
-    text = text.strip().lower()
-    if text not in ("debug", "info", "warning", "error"):
-        raise ValueError
-    return text
+    read.__doc__ = f"{', '.join(words[:-1])} or {words[-1]}"
+    return read
 
 
 def _setting(default: Any, env: str, read: Callable[[str], Any], help: str, *, secret: bool = False) -> Any:
@@ -214,9 +210,21 @@ class Settings:
         _switch,
         "enable the built-in types sleep and fail; always on without APP",
     )
-    log: str = _setting("text", "JOBPIPE_LOG", _log, "log format: text or json")
+    tracing: bool = _setting(
+        False, "JOBPIPE_TRACING", _switch, "OpenTelemetry spans of jobs; needs the extra opentelemetry"
+    )
+    log: str = _setting("text", "JOBPIPE_LOG", _one_of("text", "json"), "log format: text or json")
     log_level: str = _setting(
-        "info", "JOBPIPE_LOG_LEVEL", _level, "least important lines to log: debug, info, warning or error"
+        "info",
+        "JOBPIPE_LOG_LEVEL",
+        _one_of("debug", "info", "warning", "error"),
+        "least important lines to log: debug, info, warning or error",
+    )
+    job_logs: str = _setting(
+        "logging",
+        "JOBPIPE_JOB_LOGS",
+        _one_of("off", "logging", "all"),
+        "what to keep of the logs of jobs: off, logging, or all (also print)",
     )
 
     @classmethod

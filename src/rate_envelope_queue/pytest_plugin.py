@@ -1,4 +1,4 @@
-"""The pytest plugin: a manual clock for each test that asks for one.
+"""The pytest plugin: a manual clock for each test that asks for one, and the test kit of `jobpipe`.
 
     def test_the_report_is_made_each_hour(manual_clock):
         with RateEnvelopeQueue("reports", workers=1, clock=manual_clock) as queue:
@@ -10,12 +10,15 @@ It comes with the package: there is nothing to set up.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 # Why not at the top: pytest imports this in every project that has the package installed.
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from .testing import AsyncManualClock, ManualClock
 
 
@@ -33,3 +36,14 @@ def async_manual_clock() -> AsyncManualClock:
     from .testing import AsyncManualClock
 
     return AsyncManualClock()
+
+
+@pytest.fixture
+def jobpipe_testing() -> Iterator[Callable[..., Any]]:
+    """`jobs = jobpipe_testing(pipe)`: as `with pipe.testing() as jobs`, until the end of the test."""
+    with ExitStack() as blocks:
+
+        def enter(pipe: Any, **options: Any) -> Any:
+            return blocks.enter_context(pipe.testing(**options))
+
+        yield enter

@@ -29,7 +29,8 @@ PATIENCE = 15_000
 """Milliseconds until a look at the page gives up."""
 
 APP = """
-import asyncio, os
+import asyncio, logging, os
+from typing import TypedDict
 from jobpipe import Jobpipe, current_job
 
 pipe = Jobpipe("memory://", queue_size=0, workers=4)
@@ -45,12 +46,21 @@ async def work(payload):
 @pipe.job("hold", queue="slow")
 async def hold(payload):
     current_job().progress(0.25, payload["note"])
+    logging.info("holding %s", payload["note"])
     await held()
+    logging.warning("let go")
     return payload
 
 @pipe.job("boom", queue="bad", max_retries=0)
 async def boom(message):
     raise ValueError(message)
+
+class Sized(TypedDict):
+    size: str
+
+@pipe.job("sized", queue="bad", max_retries=0)
+async def sized(payload: Sized):
+    raise ValueError(payload["size"])
 
 @pipe.job("letter", rate="1/h", concurrency=1, key=lambda payload: payload["to"])
 async def letter(payload):

@@ -26,7 +26,7 @@ async def email(mail: dict[str, str]) -> dict[str, str]:
     return {"message": f"<{random.getrandbits(40):x}@mail.shop.example>"}
 
 
-@pipe.job("thumbnail", queue="media", concurrency=4)
+@pipe.job("thumbnail", queue="media", concurrency=4, max_retries=2)
 async def thumbnail(file: str) -> dict[str, int]:
     await _steps("size", random.uniform(0.5, 2.5))
     if file.endswith("7.heic"):

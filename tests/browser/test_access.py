@@ -17,8 +17,10 @@ AXE = "axe_playwright_python"
 PAGES = [
     "",
     "ui/jobs",
+    "ui/jobs?type=boom",
     "ui/jobs/axe-fail",
     "ui/jobs/axe-wait",
+    "ui/failed",
     "ui/schedules",
     "ui/limits",
     "ui/workers",
@@ -67,6 +69,13 @@ def test_axe_finds_nothing_wrong(furnished: Service, new_context: Callable[..., 
     assert found == {}
 
 
+_BEYOND = """() => [...document.querySelectorAll("main :is(a, button, input, select, h1, h2, td, th)")]
+    .filter((node) => !node.closest(".scroll, pre, .fields, .hidden") && node.checkVisibility({visibilityProperty: true}))
+    .filter((node) => node.getBoundingClientRect().right > innerWidth + 1 || node.getBoundingClientRect().left < -1)
+    .map((node) => node.outerHTML.slice(0, 120))"""
+"""What can be read or pressed, and is not within the window."""
+
+
 @pytest.mark.parametrize("path", PAGES)
 def test_nothing_is_wider_than_a_phone(
     path: str, furnished: Service, new_context: Callable[..., BrowserContext]
@@ -79,6 +88,20 @@ def test_nothing_is_wider_than_a_phone(
         expect(page.get_by_role("navigation").get_by_role("link", name="Workers")).to_be_in_viewport()
     width = page.evaluate("document.documentElement.scrollWidth")
     assert width <= 360
+    assert page.evaluate(_BEYOND) == []
+
+
+def test_rows_are_selected_on_a_phone(service: Service, new_context: Callable[..., BrowserContext]) -> None:
+    page = new_context(viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True).new_page()
+    service.enqueue_many([{"id": f"touch-{n}", "queue": "touch", "delay": 600} for n in range(2)])
+    page.goto(f"{service.url}ui/jobs?queue=touch")
+    page.get_by_role("checkbox", name="Select touch-1").tap()
+    expect(page.locator(".head")).to_contain_text("1 job selected")
+    assert page.evaluate(_BEYOND) == []
+    page.get_by_role("button", name="Cancel 1 selected").tap()
+    page.get_by_role("button", name="Cancel 1 job", exact=True).tap()
+    expect(page.locator("#toasts")).to_contain_text("1 job is cancelled")
+    assert [service.job(f"touch-{n}")["status"] for n in range(2)] == ["scheduled", "cancelled"]
 
 
 def focused(page: Page) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from playwright.sync_api import Page, expect
 
@@ -65,7 +66,7 @@ def test_workers_show_what_they_run(page: Page, service: Service) -> None:
     service.enqueue(id="busy", type="hold", payload={"note": ""})
     page.goto(f"{service.url}ui/workers")
     card = page.get_by_role("region", name="Worker")
-    expect(card).to_contain_text("of 4 slots in use")
+    expect(card).to_contain_text(re.compile(r"Slots in use: \d of 4"))
     expect(card.locator(".tag", has_text="hold")).to_be_visible()
     expect(card.get_by_role("link", name="busy")).to_be_visible()
     expect(card).to_contain_text(re.compile("last seen (now|. s ago)"))
@@ -76,10 +77,10 @@ def test_limits_are_shown_with_who_holds_them_and_until_when(page: Page, service
     key = "<img src=x onerror=alert(1)>"
     service.enqueue(id="letter-1", type="letter", payload={"to": key})
     page.goto(f"{service.url}ui/limits")
-    card = page.get_by_role("region", name=f"Limit of letter · {key}")
-    expect(card.get_by_role("link", name="letter-1")).to_be_visible()
+    row = page.locator("tr", has_text=f"letter · {key}")
+    expect(row.get_by_role("link", name="letter-1")).to_be_visible()
     for words in ("1/h", "1 of 1", "used up"):
-        expect(card).to_contain_text(words)
+        expect(row).to_contain_text(words)
     service.enqueue(id="letter-2", type="letter", payload={"to": key})
     page.goto(f"{service.url}ui/jobs/letter-2")
     expect(page.locator(".why")).to_contain_text("letter-1")
@@ -87,11 +88,43 @@ def test_limits_are_shown_with_who_holds_them_and_until_when(page: Page, service
     expect(page.get_by_role("heading", level=1)).to_contain_text("letter-1")
 
 
+def test_limits_are_searched_and_turned_over(page: Page, service: Service) -> None:
+    """More than the hundred that were once the end."""
+    row: dict[str, Any] = {"type": "letter", "queue": None, "is_keyed": True, "rate": "1/h", "burst": 1}
+    row |= {"tokens": 1, "next_at": None, "concurrency": None, "running": 0, "holders": [], "waiting": None}
+    keys = [row | {"key": f"k{n:03}", "cools_until": None} for n in range(120)]
+    answer = {"limits": keys, "is_complete": False}
+    page.route(
+        "**/limits",
+        lambda route: (
+            route.fulfill(json=answer) if route.request.resource_type == "fetch" else route.fallback()
+        ),
+    )
+    page.goto(f"{service.url}ui/limits")
+    rows = page.locator("tbody tr")
+    expect(rows).to_have_count(50)
+    status = page.get_by_role("region", name="All limits").get_by_role("status")
+    expect(status).to_contain_text("120 limits, page 1 of 3; there are more keys in use")
+    expect(page.get_by_role("button", name="Previous")).to_be_disabled()
+    page.get_by_role("button", name="Next").click()
+    page.get_by_role("button", name="Next").click()
+    expect(rows).to_have_count(20)
+    expect(rows.last).to_contain_text("letter · k119")
+    page.keyboard.press("/")
+    page.keyboard.type("K11")
+    expect(rows).to_have_count(10)
+    expect(status).to_contain_text("10 limits")
+    page.get_by_role("searchbox").fill("nothing")
+    expect(page.get_by_role("region", name="All limits")).to_contain_text("No limit matches")
+
+
 def test_where_nothing_is_limited_it_says_how_to(page: Page, service: Service) -> None:
     page.route(
         "**/limits",
         lambda route: (
-            route.fulfill(json={"limits": []}) if route.request.resource_type == "fetch" else route.fallback()
+            route.fulfill(json={"limits": [], "is_complete": True})
+            if route.request.resource_type == "fetch"
+            else route.fallback()
         ),
     )
     page.goto(f"{service.url}ui/limits")
@@ -105,7 +138,7 @@ def test_the_reference_has_every_call_and_is_searched(page: Page, service: Servi
     articles = page.locator("article:has(.method)")
     expect(articles).to_have_count(calls)
     for name in document["components"]["schemas"]:
-        expect(page.locator(f"#schema-{name}")).to_be_attached()
+        expect(page.locator(f'[id="schema-{name}"]')).to_be_attached()
     page.keyboard.press("/")
     page.keyboard.type("post retry")
     expect(articles).to_have_count(2)

@@ -48,7 +48,7 @@ def test_addresses_of_others_are_not_run(page: Page, service: Service, watcher: 
     watcher.expect("404", "422")
     page.goto(f"{service.url}ui/jobs/%3Cimg%20src=x%20onerror=alert(1)%3E")
     expect(page.get_by_role("heading", level=1)).to_contain_text("<img src=x onerror=alert(1)>")
-    page.goto(f"{service.url}ui/jobs?id=%3Cscript%3Ealert(1)%3C/script%3E")
+    page.goto(f"{service.url}ui/jobs?text=%3Cscript%3Ealert(1)%3C/script%3E")
     expect(page.get_by_role("searchbox")).to_have_value("<script>alert(1)</script>")
     page.goto(f"{service.url}ui/jobs?queue=%3Csvg%20onload=alert(1)%3E")
     expect(page.locator(".empty")).to_contain_text("queue")

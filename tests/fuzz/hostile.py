@@ -205,14 +205,21 @@ jobs = Fields(
 ).objects()
 _STATUSES = ("queued", "scheduled", "running", "done", "failed", "cancelled", "expired")
 selections = Fields(
-    right={"status": st.sampled_from(_STATUSES), "type": good_names, "queue": good_names},
+    right={
+        "status": st.sampled_from(_STATUSES),
+        "type": good_names,
+        "queue": good_names,
+        "error": good_names,
+    },
     wrong={
         "status": st.sampled_from(["QUEUED", "'", ""]),
         "type": names,
         "queue": names,
+        "error": names,
         "all": st.booleans(),
     },
 ).objects()
+renewals = Fields(right={"payload": payloads}, wrong={"from": names}).objects()
 schedules = Fields(
     right={
         "type": good_names,
@@ -340,6 +347,9 @@ calls = st.one_of(
     _post("/enqueue/batch", anything),
     _post("/jobs/cancel", selections),
     _post("/jobs/retry", selections),
+    _post("/jobs/delete", selections),
+    _post(names.map(lambda name: f"/jobs/{_quoted(name)}/retry"), renewals),
+    st.builds(Call, st.just("GET"), st.just("/failures")),
     _post(names.map(lambda name: f"/schedules/{_quoted(name)}"), schedules, "PUT"),
     _post(names.map(lambda name: f"/schedules/{_quoted(name)}"), crons, "PUT"),
     st.builds(Call, st.just("GET"), st.just("/jobs"), query=_queries),

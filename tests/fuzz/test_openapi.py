@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import requests
 import schemathesis
 from hypothesis import strategies as st
 from schemathesis.core.failures import FailureGroup
@@ -17,7 +19,7 @@ from schemathesis.specs.openapi import checks
 
 from jobpipe import Jobpipe
 from jobpipe.web.app import make_app
-from jobpipe.web.openapi import document
+from jobpipe.web.openapi import document as documented
 
 from ..faults.programs import Program
 from .conftest import JOBS, SCHEDULE, put_schedule
@@ -25,42 +27,66 @@ from .conftest import JOBS, SCHEDULE, put_schedule
 Case = schemathesis.Case[Any]
 EXAMPLES = 15
 KNOWN = {"id": JOBS, "name": (SCHEDULE,)}
+STREAMS = ["/events", "/jobs/{id}/events"]
 STREAM_SECONDS = 0.2
 ON_DATA: list[schemathesis.CheckFunction] = [checks.positive_data_acceptance, checks.negative_data_rejection]
 """What no longer holds once a test has put in a value of its own."""
 
-schemathesis.openapi.format("cron", st.sampled_from(["0 3 * * *", "*/5 * * * 1-5", "30 2 29 2 *"]))
-schemathesis.openapi.format("time-zone", st.sampled_from(["UTC", "Europe/Berlin", "Australia/Lord_Howe"]))
-DOCUMENT: dict[str, Any] = json.loads(json.dumps(document(make_app(Jobpipe("memory://")).calls)))
+
+@pytest.fixture(scope="session")
+def document() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(json.dumps(documented(make_app(Jobpipe("memory://")).calls)))
+    return found
 
 
-def load(examples: int, *, coverage: bool) -> schemathesis.BaseSchema:
+def load(document: dict[str, Any], examples: int, *, coverage: bool) -> schemathesis.BaseSchema:
     config = {
         "generation": {"max-examples": examples, "deterministic": True, "allow-x00": False},
         "phases": {"coverage": {"enabled": coverage}},
         "warnings": False,
     }
-    return schemathesis.openapi.from_dict(DOCUMENT, config=schemathesis.Config.from_dict(config))
+    return schemathesis.openapi.from_dict(document, config=schemathesis.Config.from_dict(config))
 
 
-schema = load(EXAMPLES, coverage=True)
-without_token = load(3, coverage=False)  # few: each is refused before anybody looks at what it holds
+# Why fixtures: to load them takes seconds, and each process that collects tests would do it, whether it runs these or not.
+@pytest.fixture(scope="session")
+def whole(document: dict[str, Any]) -> schemathesis.BaseSchema:
+    schemathesis.openapi.format("cron", st.sampled_from(["0 3 * * *", "*/5 * * * 1-5", "30 2 29 2 *"]))
+    schemathesis.openapi.format("time-zone", st.sampled_from(["UTC", "Europe/Berlin", "Australia/Lord_Howe"]))
+    schema = load(document, EXAMPLES, coverage=True)
+
+    @schema.hook
+    def map_body(context: schemathesis.HookContext, body: Any) -> Any:
+        """A whole number has no point here, which a schema cannot say: for it, 45.0 is an integer."""
+        jobs = body.get("jobs") if isinstance(body, dict) else None
+        for job in jobs if isinstance(jobs, list) else [body]:
+            for name in ("max_retries", "priority") if isinstance(job, dict) else ():
+                if isinstance(job.get(name), float) and job[name].is_integer():
+                    job[name] = int(job[name])
+        return body
+
+    return schema
 
 
-@schema.hook
-def map_body(context: schemathesis.HookContext, body: Any) -> Any:
-    """A whole number has no point here, which a schema cannot say: for it, 45.0 is an integer."""
-    jobs = body.get("jobs") if isinstance(body, dict) else None
-    for job in jobs if isinstance(jobs, list) else [body]:
-        for name in ("max_retries", "priority") if isinstance(job, dict) else ():
-            if isinstance(job.get(name), float) and job[name].is_integer():
-                job[name] = int(job[name])
-    return body
+@pytest.fixture(scope="session")
+def short(document: dict[str, Any]) -> schemathesis.BaseSchema:
+    """Few examples: each is refused before anybody looks at what it holds."""
+    return load(document, 3, coverage=False)
+
+
+@pytest.fixture(autouse=True)
+def node_has_its_former_attribute(request: pytest.FixtureRequest) -> None:
+    """Why: schemathesis 4 still asks for it, pytest 9.2 no longer has it."""
+    request.node._nodeid = request.node.nodeid
+
+
+schema, without_token = (schemathesis.pytest.from_fixture(name) for name in ("whole", "short"))
+pytestmark = pytest.mark.timeout(600)  # a test is all calls of the document, one after the other
 
 
 def is_job_of_that_name(case: Case) -> bool:
     """Is its path also that of a job, `/jobs/{id}`, so that more methods are allowed than it says itself?"""
-    return case.path in ("/jobs/cancel", "/jobs/retry")
+    return case.path in ("/jobs/cancel", "/jobs/retry", "/jobs/delete")
 
 
 def names_another(case: Case) -> bool:
@@ -69,8 +95,19 @@ def names_another(case: Case) -> bool:
     return name is not None and name != case.path_parameters.get("name")
 
 
-@schema.exclude(path="/events").parametrize()
-def test_every_answer_is_in_the_document(case: Case, service: Program) -> None:
+@pytest.fixture(scope="module")
+def session() -> Iterator[requests.Session]:
+    """Why: else there is a new connection for each call, and a look for proxies."""
+    with requests.Session() as session:
+        session.trust_env = False
+        yield session
+
+
+@schema.exclude(path=STREAMS).parametrize()
+def test_every_answer_is_in_the_document(
+    case: Case, services: dict[str, Program], session: requests.Session
+) -> None:
+    """Why from all services: to make up what they are sent takes longer than to answer it."""
     is_wait = case.path.endswith("/wait")
     if is_wait and str(case.query.get("timeout", 30)).replace(".", "").isdigit():
         case.query["timeout"] = 0
@@ -79,34 +116,47 @@ def test_every_answer_is_in_the_document(case: Case, service: Program) -> None:
     )
     if names_another(case):
         excluded.append(checks.positive_data_acceptance)
-    case.call_and_validate(base_url=service.url, excluded_checks=excluded)
+    answers = [
+        case.call_and_validate(base_url=service.url, excluded_checks=excluded, session=session)
+        for service in services.values()
+    ]
     for name in case.path_parameters:
         for known in KNOWN[name]:
             case.path_parameters[name] = known
-            case.call_and_validate(base_url=service.url, excluded_checks=ON_DATA)
-    if case.method == "PUT":
-        for each in service.get("/schedules")["schedules"]:  # some tick ten times a second
-            service.http.delete(f"/schedules/{each['name']}")
-        put_schedule(service)
+            answers += [
+                case.call_and_validate(base_url=service.url, excluded_checks=ON_DATA, session=session)
+                for service in services.values()
+            ]
+    if case.method == "PUT" and any(answer.status_code == 200 for answer in answers):
+        for service in services.values():
+            for each in service.get("/schedules")["schedules"]:  # some tick ten times a second
+                service.http.delete(f"/schedules/{each['name']}")
+            put_schedule(service)
 
 
-@schema.include(path="/events").parametrize()
-def test_a_stream_of_events_is_one_in_the_document(case: Case, service: Program) -> None:
-    case.call_and_validate(base_url=service.url, timeout=STREAM_SECONDS)
+@schema.include(path=STREAMS).parametrize()
+def test_a_stream_of_events_is_one_in_the_document(case: Case, services: dict[str, Program]) -> None:
+    for service in services.values():
+        case.call_and_validate(base_url=service.url, timeout=STREAM_SECONDS)
 
 
 @without_token.exclude(path=["/health", "/livez", "/readyz"]).parametrize()
-def test_a_call_without_its_token_is_in_the_document(case: Case, guarded: Program) -> None:
+@pytest.mark.usefixtures("guarded")
+def test_a_call_without_its_token_is_in_the_document(
+    case: Case, guarded: Program, session: requests.Session
+) -> None:
     answer = case.call_and_validate(
-        base_url=guarded.url, excluded_checks=[*ON_DATA, checks.unsupported_method]
+        base_url=guarded.url, excluded_checks=[*ON_DATA, checks.unsupported_method], session=session
     )
     assert answer.status_code in (401, 429)
 
 
 @pytest.mark.parametrize("missing", ["404", "422"])
-def test_an_answer_that_is_not_in_the_document_is_found(service: Program, missing: str) -> None:
+def test_an_answer_that_is_not_in_the_document_is_found(
+    service: Program, document: dict[str, Any], missing: str
+) -> None:
     """The tests above can fail."""
-    poorer = copy.deepcopy(DOCUMENT)
+    poorer = copy.deepcopy(document)
     del poorer["paths"]["/jobs/{id}"]["get"]["responses"][missing]
     call = schemathesis.openapi.from_dict(poorer)["/jobs/{id}"]["GET"]
     case = call.Case(path_parameters={"id": "nobody"}, query={} if missing == "404" else {"x": "1"})
@@ -114,9 +164,9 @@ def test_an_answer_that_is_not_in_the_document_is_found(service: Program, missin
         case.call_and_validate(base_url=service.url)
 
 
-def test_the_document_is_the_one_that_is_served(service: Program) -> None:
+def test_the_document_is_the_one_that_is_served(service: Program, document: dict[str, Any]) -> None:
     """But for the models of the types that the service knows."""
-    served, expected = service.get("/openapi.json"), copy.deepcopy(DOCUMENT)
+    served, expected = service.get("/openapi.json"), copy.deepcopy(document)
     schemas, own = (each["components"].pop("schemas") for each in (served, expected))
     assert served == expected
     for name, schema in own.items():

@@ -87,6 +87,7 @@ WRONG_PAGES: list[tuple[str, Any]] = [
     *[("status", value) for value in ("waiting", "", "DONE", 1)],
     *[("type", value) for value in ("", "a b")],
     *[("queue", value) for value in ("a\n", 5)],
+    *[(field, value) for field in ("error", "text") for value in ("", "a" * 201, "\0", "\ud800", 5)],
 ]
 
 
@@ -96,6 +97,54 @@ def test_a_wrong_page_is_refused_by_field(on: On, field: str, value: Any) -> Non
         with pytest.raises(BadInputError) as caught:
             await pipe.page(**{field: value})
         assert caught.value.field == field
+
+    on(scenario)
+
+
+def test_a_text_is_found_in_ids_tags_and_errors(on: On, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jobpipe.gateway.jobs._SEARCHED_AT_ONCE", 4)
+    monkeypatch.setattr("jobpipe.gateway.jobs.MOST_SEARCHED", 8)
+
+    async def scenario(pipe: Jobpipe) -> None:
+        await lead_to(pipe, JobStatus.FAILED, "unlucky")
+        failed = (await pipe.get("unlucky")).error
+        assert failed is not None
+        for number in range(9):
+            tags = ["Straße-7"] if number % 3 == 0 else []
+            await pipe.enqueue("echo", id=f"Order-{number}", queue=f"q{number % 2}", tags=tags)
+
+        async def ids(text: str, **more: Any) -> tuple[list[str], str | None]:
+            page = await pipe.page(text=text, **more)
+            return [job.id for job in page.jobs], page.next_cursor
+
+        found, cursor = await ids("order-")
+        assert found == [f"Order-{number}" for number in range(8, 0, -1)], "eight were searched"
+        assert await ids("order-", cursor=cursor) == (["Order-0"], None)
+        assert (await ids("STRASSE"))[0] == ["Order-6", "Order-3"]
+        assert (await ids("order", queue="q1"))[0] == [f"Order-{number}" for number in (7, 5, 3, 1)]
+        walked: list[str] = []
+        found, cursor = await ids("rder", limit=3)
+        while cursor is not None:
+            walked += found
+            found, cursor = await ids("rder", limit=3, cursor=cursor)
+        assert walked + found == [f"Order-{number}" for number in range(8, -1, -1)]
+        for part in (failed.type.upper(), failed.message[1:], "nluck"):
+            assert (await ids(part, status="failed"))[0] == ["unlucky"]
+        assert await ids("%", status="failed") == ([], None)
+
+    on(scenario, queue_size=0)
+
+
+def test_failures_are_told_in_groups(on: On) -> None:
+    async def scenario(pipe: Jobpipe) -> None:
+        await one_of_each(pipe)
+        found = await pipe.failures()
+        job = await pipe.get("failed")
+        assert job.error is not None
+        assert (found.counted, found.is_complete) == (1, True)
+        (group,) = found.failures
+        assert (group.type, group.error, group.count, group.last_id) == (job.type, job.error.type, 1, job.id)
+        assert group.first_at == group.last_at == job.finished_at
 
     on(scenario)
 

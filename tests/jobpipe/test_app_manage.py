@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 import pytest
 
 from jobpipe import (
     BadInputError,
+    JobNotFoundError,
     Jobpipe,
     JobRequest,
     JobStatus,
+    PayloadTooLargeError,
     WrongStatusError,
 )
 from jobpipe.testing.tools import finish, take
 
 from ..support.jobs import lead_to, one_of_each
 from .conftest import On
+
+
+class Mail(TypedDict):
+    to: str
+    count: int
+
 
 # Cancelling and retrying
 
@@ -103,7 +113,7 @@ def test_all_that_match_are_cancelled(on: On) -> None:
         assert await pipe.cancel_many(status="done") == 0
         assert await pipe.cancel_many(type="sleep") == 0
         assert await pipe.cancel_many(status="scheduled") == 1
-        assert await pipe.cancel_many() == 2, "the queued and the running one"
+        assert await pipe.cancel_many(all=True) == 2, "the queued and the running one"
         stats = await pipe.stats()
         assert (stats.scheduled, stats.queued, stats.running, stats.cancelled) == (0, 0, 1, 4)
 
@@ -116,10 +126,51 @@ def test_all_that_match_are_retried(on: On) -> None:
         assert await pipe.retry_many(status="done") == 0
         assert await pipe.retry_many(status="failed", queue="other") == 0
         assert await pipe.retry_many(status="failed") == 1
-        assert await pipe.retry_many() == 1
+        assert await pipe.retry_many(all=True) == 1
         assert (await pipe.stats()).queued == 3
 
     on(scenario)
+
+
+def test_all_finished_jobs_that_match_are_deleted(on: On) -> None:
+    async def scenario(pipe: Jobpipe) -> None:
+        await one_of_each(pipe)
+        assert await pipe.delete_many(status="running") == 0
+        assert await pipe.delete_many(error="Nothing") == 0
+        failed = (await pipe.get("failed")).error
+        assert failed is not None
+        assert await pipe.delete_many(error=failed.type) == 1
+        assert await pipe.delete_many(all=True) == 3, "the done, cancelled and expired ones"
+        assert {job.status for job in (await pipe.page()).jobs} == {"scheduled", "queued", "running"}
+
+    on(scenario)
+
+
+def test_a_retry_takes_a_payload_that_fits_the_type(on: On) -> None:
+    async def scenario(pipe: Jobpipe) -> None:
+        @pipe.job("mail", key=lambda mail: mail["to"], rate="5/s")
+        async def send(mail: Mail) -> None: ...
+
+        await pipe.enqueue("mail", Mail(to="a@b", count=1), id="a")
+        await pipe.enqueue("echo", 1, id="unknown")
+        await pipe.cancel_many(all=True)
+        for wrong, field in (({"to": "a@b", "count": "x"}, "payload.count"), ({"to": "a"}, "payload")):
+            with pytest.raises(BadInputError, match=rf"^{field}"):
+                await pipe.retry("a", payload=wrong)
+        with pytest.raises(PayloadTooLargeError):
+            await pipe.retry("a", payload=Mail(to="x" * 2_000, count=1))
+        assert (await pipe.get("a")).status is JobStatus.CANCELLED
+        job = await pipe.retry("a", payload={"to": "c@d", "count": 2})
+        assert (job.status, job.payload) == (JobStatus.QUEUED, {"to": "c@d", "count": 2})
+        assert pipe.store.key_of("a") == "c@d"
+        assert (await pipe.retry("unknown", payload=None)).payload is None
+        with pytest.raises(WrongStatusError):
+            await pipe.retry("a", payload=Mail(to="e@f", count=3))
+        assert (await pipe.get("a")).payload == {"to": "c@d", "count": 2}
+        with pytest.raises(JobNotFoundError):
+            await pipe.retry("nobody", payload=1)
+
+    on(scenario, max_payload=1_000)
 
 
 def test_more_than_a_page_is_cancelled_and_retried(on: On, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,8 +178,8 @@ def test_more_than_a_page_is_cancelled_and_retried(on: On, monkeypatch: pytest.M
 
     async def scenario(pipe: Jobpipe) -> None:
         await pipe.enqueue_many(JobRequest() for _ in range(50))
-        assert await pipe.cancel_many() == 50
-        assert await pipe.retry_many() == 50
+        assert await pipe.cancel_many(all=True) == 50
+        assert await pipe.retry_many(all=True) == 50
         assert (await pipe.stats()).queued == 50
 
     on(scenario, queue_size=0)
@@ -136,11 +187,18 @@ def test_more_than_a_page_is_cancelled_and_retried(on: On, monkeypatch: pytest.M
 
 def test_a_wrong_filter_is_refused(on: On) -> None:
     async def scenario(pipe: Jobpipe) -> None:
-        for call in (pipe.cancel_many, pipe.retry_many):
+        for call in (pipe.cancel_many, pipe.retry_many, pipe.delete_many):
             with pytest.raises(BadInputError, match=r"^status"):
                 await call(status="waiting")
             with pytest.raises(BadInputError, match=r"^queue"):
                 await call(queue="a b")
+            with pytest.raises(BadInputError, match=r"^error must be a string of 1 to 200"):
+                await call(error="")
+            with pytest.raises(BadInputError, match=r"^error contains a lone surrogate"):
+                await call(error="\ud800")
+            for wrong in ({}, {"all": False}, {"all": True, "type": "echo"}, {"type": None}, {"all": 1}):
+                with pytest.raises(BadInputError, match=r"^all must be true"):
+                    await call(**wrong)
 
     on(scenario)
 

@@ -53,7 +53,8 @@ def use(pipe: Jobpipe) -> None:
     assert not pipe.resume_sync("default").paused
     assert pipe.cancel_sync("a").status == "cancelled"
     assert pipe.retry_sync("a").status == "queued"
-    assert (pipe.cancel_many_sync(type="echo"), pipe.retry_many_sync()) == (1, 1)
+    assert (pipe.cancel_many_sync(type="echo"), pipe.retry_many_sync(all=True)) == (1, 1)
+    assert (pipe.delete_many_sync(all=True), pipe.failures_sync().failures) == (0, [])
     assert pipe.insert_sync([]) == []
     with pytest.raises(JobNotFoundError):
         pipe.get_sync("nowhere")

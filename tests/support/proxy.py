@@ -11,6 +11,7 @@ import socket
 import struct
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -132,20 +133,25 @@ class Proxy:
     async def _close(self) -> None:
         self._listener.close()
         self._cut_all()
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        # Why all, until there are none: a connection may have been accepted in this very moment.
+        while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+            await asyncio.sleep(0)
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-        try:
-            await self._join(reader, writer)
-        except (OSError, asyncio.CancelledError):
-            _reset(writer)  # nobody is there, or this is the end
-        finally:
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        def hang_up(task: asyncio.Task[None]) -> None:
             self._tasks.discard(task)
+            _reset(writer)  # nobody is there, or this is the end, which may come before it has begun
+
+        task = self._loop.create_task(self._serve(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(hang_up)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError, asyncio.CancelledError):
+            await self._join(reader, writer)
 
     async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await self._flows.wait()

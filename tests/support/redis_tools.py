@@ -7,7 +7,16 @@ import time
 from jobpipe import JobStatus
 from jobpipe.model.gate import Limit
 from jobpipe.model.job import Move, Progress
-from jobpipe.stores.base import Filter, LeaseState, Outcome, ScheduleEntry, Settlement, WorkerInfo
+from jobpipe.stores.base import (
+    Filter,
+    JobLogs,
+    LeaseState,
+    LogChunk,
+    Outcome,
+    ScheduleEntry,
+    Settlement,
+    WorkerInfo,
+)
 from jobpipe.stores.redis import RedisStore
 from jobpipe.testing.tools import BOOM, finish, look, new_job, page_ids, put, take
 
@@ -30,6 +39,8 @@ def one_round(store: RedisStore) -> None:
     assert store.begin([claim.lease], [0.0]) == [LeaseState.HELD]
     assert store.extend([claim.lease], 60) == [LeaseState.HELD]
     store.progress([(claim.lease, Progress(value=0.5))])
+    store.write_logs([(claim.lease, LogChunk(start=0, cut=0, count=0, size=2, lines="[]"))])
+    assert store.logs(claim.id) == JobLogs([], 0, 0)
     assert finish(store, claim, Move.FAIL, error=BOOM)
     released, settled = take(store, 2)
     assert store.release([released.lease]) == [True]
@@ -46,6 +57,7 @@ def one_round(store: RedisStore) -> None:
     assert store.ahead("j0") >= 1
     assert store.key_of("j0") == "k"
     assert store.running_of("j0") is None
+    assert store.failures().failures == []
     assert store.last_event() == store.events(0, 100)[-1].number
     store.beat(WorkerInfo(name="w1", types=("work",), slots=1, running=(), started_at=1.0), 60)
     assert len(store.workers()) == 1

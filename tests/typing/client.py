@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import assert_type
 
-from jobpipe import Client, Job, JobPage, JobRequest, Receipt, ScheduleInfo, ScheduleRequest, Stats
+from jobpipe import Client, Failures, Job, JobPage, JobRequest, Receipt, ScheduleInfo, ScheduleRequest, Stats
 
 
 def blocking() -> None:
@@ -15,6 +15,9 @@ def blocking() -> None:
         assert_type(client.wait_sync("a", timeout=5), Job)
         assert_type(client.page_sync(status="done", limit=5), JobPage)
         assert_type(client.cancel_many_sync(queue="mail"), int)
+        assert_type(client.delete_many_sync(all=True), int)
+        assert_type(client.failures_sync(), Failures)
+        assert_type(client.retry_sync("a", payload={"to": "bob"}), Job)
         assert_type(client.schedules.put_sync("s", ScheduleRequest(type="email", every=5)), ScheduleInfo)
         client.enqueue_sync("email", dalay=5)  # type: ignore[call-arg]
         client.get_sync(5)  # type: ignore[arg-type]

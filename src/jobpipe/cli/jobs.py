@@ -1,4 +1,4 @@
-"""`jobs`, `job`, `queues`, `workers`, `limits` and `stats`: inspect what there is."""
+"""`jobs`, `job`, `failures`, `queues`, `workers`, `limits` and `stats`: inspect what there is."""
 
 from __future__ import annotations
 
@@ -50,6 +50,12 @@ Queue = Annotated[
 Tag = Annotated[
     str | None, typer.Option("--tag", metavar="TAG", help="only jobs with this tag", show_default=False)
 ]
+Error = Annotated[
+    str | None,
+    typer.Option(
+        "--error", metavar="ERROR", help="only jobs whose last error has this type", show_default=False
+    ),
+]
 
 
 @guarded
@@ -60,6 +66,7 @@ def jobs(
     type: Type = None,
     queue: Queue = None,
     tag: Tag = None,
+    error: Error = None,
     limit: Annotated[int, typer.Option(metavar="N", help="maximum number of jobs", parser=whole_number)] = 50,
     utc: Utc = False,
     json: Json = False,
@@ -70,7 +77,7 @@ def jobs(
     from .target import open_target
 
     with open_target(flags) as target:
-        found = target.jobs(status=status, type=type, queue=queue, tag=tag, limit=limit)
+        found = target.jobs(status=status, type=type, queue=queue, tag=tag, error=error, limit=limit)
     if json:
         print_json(found, without=NOT_IN_LISTS)
     else:
@@ -100,6 +107,18 @@ def job(
         print_job(found, zone_of(utc))
     elif explanation is not None:
         print_explanation(explanation)
+
+
+@guarded
+@with_target
+def failures(*, utc: Utc = False, json: Json = False, flags: Mapping[str, Any]) -> None:
+    """List failed jobs by type and error, those that failed last first."""
+    from .render.tables import print_failures, print_json
+    from .target import open_target
+
+    with open_target(flags) as target:
+        found = target.failures()
+    print_json(found) if json else print_failures(found, zone_of(utc))
 
 
 @guarded
@@ -150,7 +169,7 @@ def stats(*, json: Json = False, flags: Mapping[str, Any]) -> None:
     print_json(found) if json else print_stats(found)
 
 
-COMMANDS = (jobs, job, queues, workers, limits, stats)
+COMMANDS = (jobs, job, failures, queues, workers, limits, stats)
 
 
 def zone_of(is_utc: bool) -> tzinfo | None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from . import enqueue, jobs, schedules, serving
+from . import enqueue, jobs, logs, schedules, serving
 from . import manage as steering
 from . import promote as moving
 from . import store as tending
@@ -41,7 +41,7 @@ def _root(
     pass
 
 
-for _group in (serving, enqueue, jobs, steering, top, tending, moving):
+for _group in (serving, enqueue, jobs, logs, steering, top, tending, moving):
     for _command in _group.COMMANDS:
         app.command()(_command)
 app.add_typer(schedules.app)

@@ -1,4 +1,4 @@
-"""`cancel`, `retry`, `pause` and `resume`: manage jobs and queues."""
+"""`cancel`, `retry`, `delete`, `pause` and `resume`: manage jobs and queues."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..model.text import counted
 from ..process.logs import escape
 from .completion.candidates import complete_id, complete_queue
 from .guard import fail, guarded
-from .jobs import NOT_IN_LISTS, Json, Queue, Status, Tag, Type
+from .jobs import NOT_IN_LISTS, Error, Json, Queue, Status, Tag, Type
 from .options import with_target
 
 if TYPE_CHECKING:
@@ -42,13 +42,14 @@ def cancel(
     type: Type = None,
     queue: Queue = None,
     tag: Tag = None,
+    error: Error = None,
     all: All = False,
     yes: Yes = False,
     json: Json = False,
     flags: Mapping[str, Any],
 ) -> None:
     """Cancel jobs: by id, or all unfinished ones that match."""
-    filters = {"status": status, "type": type, "queue": queue, "tag": tag}
+    filters = {"status": status, "type": type, "queue": queue, "tag": tag, "error": error}
     _manage("cancel", ids or [], filters, all, yes, json, flags)
 
 
@@ -61,38 +62,44 @@ def retry(
     type: Type = None,
     queue: Queue = None,
     tag: Tag = None,
+    error: Error = None,
     all: All = False,
+    payload: Annotated[
+        str | None,
+        typer.Option(metavar="JSON", help="the payload to run with, of one job", show_default=False),
+    ] = None,
     yes: Yes = False,
     json: Json = False,
     flags: Mapping[str, Any],
 ) -> None:
     """Run failed and cancelled jobs again: by id, or all that match."""
-    filters = {"status": status, "type": type, "queue": queue, "tag": tag}
-    _manage("retry", ids or [], filters, all, yes, json, flags)
+    from .payload import typed_payload
+
+    options = {} if payload is None else {"payload": typed_payload(payload, "--payload")}
+    if options and len(ids or []) != 1:
+        raise BadInputError("--payload", "can be given for one job only, by its ID")
+    filters = {"status": status, "type": type, "queue": queue, "tag": tag, "error": error}
+    _manage("retry", ids or [], filters, all, yes, json, flags, **options)
 
 
 @guarded
 @with_target
 def delete(
     *,
-    ids: Annotated[
-        list[str], typer.Argument(metavar="ID", help="ids of the jobs", autocompletion=complete_id)
-    ],
+    ids: Ids = None,
+    status: Status = None,
+    type: Type = None,
+    queue: Queue = None,
+    tag: Tag = None,
+    error: Error = None,
+    all: All = False,
+    yes: Yes = False,
     json: Json = False,
     flags: Mapping[str, Any],
 ) -> None:
-    """Delete finished jobs: their ids are free again."""
-    from .render.tables import print_json
-    from .target import open_target
-
-    with open_target(flags) as target:
-        deleted, code = _each(ids, target.delete)
-    if json:
-        print_json({"count": len(deleted)})
-    else:
-        typer.echo("".join(f"{id} deleted\n" for id in deleted), nl=False)
-    if code:
-        raise typer.Exit(code)
+    """Delete finished jobs: by id, or all that match."""
+    filters = {"status": status, "type": type, "queue": queue, "tag": tag, "error": error}
+    _manage("delete", ids or [], filters, all, yes, json, flags)
 
 
 @guarded
@@ -120,6 +127,7 @@ def _manage(
     is_sure: bool,
     as_json: bool,
     flags: Mapping[str, Any],
+    **options: Any,
 ) -> None:
     from .render.tables import print_json
     from .target import open_target
@@ -129,12 +137,14 @@ def _manage(
         raise BadInputError("ID", "is required, or a filter such as --type, or --all: exactly one of these")
     with open_target(flags) as target:
         if ids:
-            _manage_each(target, verb, ids, as_json)
+            _delete_each(target, ids, as_json) if verb == "delete" else _manage_each(
+                target, verb, ids, as_json, **options
+            )
             return
         if not is_sure:
             _ask(verb, target.count(verb, **filters))
         try:
-            count = target.manage_many(verb, **filters)
+            count = target.manage_many(verb, all=is_all, **filters)
         except KeyboardInterrupt:
             raise fail(
                 f"interrupted: some jobs may have changed; run {verb} again to continue", 130
@@ -142,11 +152,23 @@ def _manage(
     print_json({"count": count}) if as_json else typer.echo(counted(count, "job"))
 
 
-def _manage_each(target: Target, verb: str, ids: list[str], as_json: bool) -> None:
+def _delete_each(target: Target, ids: list[str], as_json: bool) -> None:
+    from .render.tables import print_json
+
+    deleted, code = _each(ids, target.delete)
+    if as_json:
+        print_json({"count": len(deleted)})
+    else:
+        typer.echo("".join(f"{id} deleted\n" for id in deleted), nl=False)
+    if code:
+        raise typer.Exit(code)
+
+
+def _manage_each(target: Target, verb: str, ids: list[str], as_json: bool, **options: Any) -> None:
     from .render.tables import print_json
 
     def change(id: str) -> Job:
-        job = target.manage(verb, id)
+        job = target.manage(verb, id, **options)
         if not as_json:
             is_pending = verb == "cancel" and job.status == "running"
             typer.echo(f"{job.id} {job.status}{' (cancelling)' if is_pending else ''}")

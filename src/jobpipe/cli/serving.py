@@ -110,7 +110,7 @@ def _supervise(
         if processes > 1 and not told["is_shared"]:
             raise SettingsError("--processes", "must be 1 with memory://, which processes cannot share")
         if not is_web:
-            return supervisor.Terms(grace=told["grace"], announcement="working")
+            return supervisor.Terms(grace=told["grace"], announcement=f"{many}working")
         from ..process.listening import is_reachable, listen, url_of
 
         is_open = told["has_token"] or is_insecure
@@ -125,8 +125,9 @@ def _supervise(
                 "a token has fewer than 16 characters and can be guessed; create a better one: "
                 "python -c 'import secrets; print(secrets.token_urlsafe(32))'"
             )
-        announcement = f"listening on {url_of(sockets[0])}"
+        announcement = f"{many}listening on {url_of(sockets[0])}"
         return supervisor.Terms(sockets=tuple(sockets), grace=told["grace"], announcement=announcement)
 
+    many = f"{processes} processes; " if processes > 1 else ""
     watch = Changes(Path.cwd()).next if is_reloading else None
     raise typer.Exit(supervisor.run(child, processes=processes, prepare=prepare, watch=watch))

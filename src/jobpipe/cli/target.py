@@ -23,7 +23,9 @@ from ..gateway.jobs import MOST_AT_ONCE
 from ..gateway.limits import LimitInfo
 from ..gateway.timetable import ScheduleInfo, ScheduleRequest
 from ..gateway.views import JobPage, QueueInfo, Stats, Worker, worker_of
-from ..model.job import Job, Move, sources
+from ..model.counts import Failures
+from ..model.job import FINISHED, Job, Move, sources
+from ..model.logs import JobLogs
 from ..model.newjob import Receipt
 from ..model.request import JobRequest, convert
 from ..model.text import counted
@@ -35,7 +37,8 @@ _LOOK_AGAIN = 2.0
 """Seconds after which one who waits is told why the job is not running."""
 MOST_COUNTED = 10_000
 _LOG = logging.getLogger("jobpipe.types")
-_MOVES = {"cancel": Move.CANCEL, "retry": Move.REVIVE}
+_ABLE = {"cancel": sources(Move.CANCEL), "retry": sources(Move.REVIVE), "delete": tuple(sorted(FINISHED))}
+"""In which statuses a job can be managed so."""
 
 Tell = Callable[[Explanation], object]
 
@@ -82,8 +85,8 @@ class Target(ABC):
                 return found
 
     def count(self, verb: str, **filters: str | None) -> int:
-        """How many jobs that match could be cancelled or retried; MOST_COUNTED + 1 stands for all beyond."""
-        able = [str(status) for status in sources(_MOVES[verb])]
+        """How many jobs that match could be cancelled, retried or deleted; MOST_COUNTED + 1 stands for all beyond."""
+        able = [str(status) for status in _ABLE[verb]]
         wanted = filters.pop("status", None)
         if wanted is not None and wanted not in able:
             self.page(1, None, status=wanted, **filters)  # Why: what is no status at all is refused there
@@ -143,6 +146,11 @@ class Target(ABC):
         found: Job = self._ask("get", id)
         return found
 
+    def logs(self, id: str, after: int = 0) -> JobLogs:
+        """What it logged after that line."""
+        found: JobLogs = self._ask("logs", id, after=after)
+        return found
+
     def job_within(self, id: str, seconds: float) -> Job:
         """The job when it is finished, or as it is after the timeout."""
         found: Job = self._ask("wait", id, seconds)
@@ -156,6 +164,11 @@ class Target(ABC):
     def stats(self) -> Stats:
         """The number of jobs by status; their rates only where a service knows them."""
         found: Stats = self._ask("stats")
+        return found
+
+    def failures(self) -> Failures:
+        """The failed jobs in groups."""
+        found: Failures = self._ask("failures")
         return found
 
     def queues(self) -> list[QueueInfo]:
@@ -202,9 +215,9 @@ class Target(ABC):
         """Forget a schedule."""
         self._ask("schedules.drop", name)
 
-    def manage(self, verb: str, id: str) -> Job:
+    def manage(self, verb: str, id: str, **options: Any) -> Job:
         """Cancel or retry a job."""
-        found: Job = self._ask(verb, id)
+        found: Job = self._ask(verb, id, **options)
         return found
 
     def delete(self, id: str) -> str:
@@ -212,9 +225,9 @@ class Target(ABC):
         self._ask("delete", id)
         return id
 
-    def manage_many(self, verb: str, **filters: str | None) -> int:
-        """Cancel or retry all jobs that match; returns the number of jobs."""
-        found: int = self._ask(f"{verb}_many", **filters)
+    def manage_many(self, verb: str, *, all: bool, **filters: str | None) -> int:
+        """Cancel, retry or delete all jobs that match; returns the number of jobs."""
+        found: int = self._ask(f"{verb}_many", all=all, **filters)
         return found
 
     def hold(self, verb: str, queue: str) -> QueueInfo:
@@ -298,7 +311,7 @@ class ServiceTarget(Target):
         from ..client.client import Client  # Why here: only then it is needed
 
         try:
-            # Why no retries: somebody waits, and is told what is wrong.
+            # Why no retries: the user waits, and is told what is wrong.
             self._client = Client(url, token or Settings.load().token, patience=patience, retries=False)
         except SettingsError as error:
             if error.name != "url":

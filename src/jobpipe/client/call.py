@@ -48,7 +48,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """Send the call, and wait so many seconds for the answer."""
+    """Send the call, and wait that number of seconds for the answer."""
 
     call: Call
     timeout: float
@@ -56,7 +56,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Do nothing for so many seconds."""
+    """Do nothing for that number of seconds."""
 
     seconds: float
 

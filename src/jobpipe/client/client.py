@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 
 import httpx
 
-from ..errors import BadInputError, SettingsError
+from ..errors import BadInputError, SettingsError, seconds_of
 from ..model.text import masked
 from ..stores.forks import invalidate_after_fork
 from . import verbs
@@ -34,8 +34,15 @@ _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, http
 class _Line:
     """The way to one service: what makes attempts, blocking or not."""
 
-    def __init__(self, trying: Trying, headers: dict[str, str], verify: ssl.SSLContext | bool) -> None:
+    def __init__(
+        self,
+        trying: Trying,
+        headers: dict[str, str],
+        verify: ssl.SSLContext | bool,
+        inject: Callable[[dict[str, str]], None],
+    ) -> None:
         self._trying = trying
+        self._inject = inject
         self._options: dict[str, Any] = {"headers": headers, "verify": verify, "trust_env": False}
         self._lock = threading.Lock()
         self._client: httpx.Client | None = None
@@ -88,11 +95,13 @@ class _Line:
 
     def _request(self, attempt: Attempt) -> dict[str, Any]:
         call = attempt.call
+        headers = {} if call.body is None else {"content-type": "application/json"}
+        self._inject(headers)
         return {
             "method": call.method,
             "url": self._trying.url + call.path,
             "content": call.body,
-            "headers": {} if call.body is None else {"content-type": "application/json"},
+            "headers": headers,
             "timeout": attempt.timeout,
             "follow_redirects": False,
         }
@@ -192,8 +201,8 @@ class Client(_Liner):
 
     A call fails after `patience` seconds at the latest. Until then reads and `enqueue` are repeated where no answer came
     or the service asks to try again later; with `retries=False` every call is sent once. `verify` is the context that
-    checks the service's certificate, by default with the authorities of the system. Use it in `with` or `async with`, or
-    call `close`.
+    checks the service's certificate, by default with the authorities of the system. With `tracing`, calls carry the trace of
+    the caller, for which the extra `opentelemetry` is needed. Use it in `with` or `async with`, or call `close`.
     """
 
     def __init__(
@@ -204,6 +213,7 @@ class Client(_Liner):
         patience: float | timedelta = 30.0,
         retries: bool = True,
         verify: ssl.SSLContext | None = None,
+        tracing: bool = False,
     ) -> None:
         self.url = _checked_url(url)
         headers = {"accept": "application/json"}
@@ -211,14 +221,14 @@ class Client(_Liner):
             headers["authorization"] = f"Bearer {_checked_token(token)}"
         trying = Trying(
             url=self.url,
-            patience=verbs.seconds_of("patience", patience),
+            patience=seconds_of("patience", patience),
             has_retries=retries,
             now=time.monotonic,
         )
         is_tls = self.url.startswith("https:")
         # Why made here: httpx brings authorities of its own, and an internal service has one of its own.
         context = verify or (ssl.create_default_context() if is_tls else False)
-        self._line = _Line(trying, headers, context)
+        self._line = _Line(trying, headers, context, _injector() if tracing else lambda _: None)
         self.schedules = ClientSchedules(self._line)
         """The schedules of the service."""
 
@@ -229,7 +239,9 @@ class Client(_Liner):
     enqueue_many, enqueue_many_sync = _Coroutine(verbs.enqueue_many), _Blocking(verbs.enqueue_many)
 
     get, get_sync = _Coroutine(verbs.get), _Blocking(verbs.get)
+    logs, logs_sync = _Coroutine(verbs.logs), _Blocking(verbs.logs)
     page, page_sync = _Coroutine(verbs.page), _Blocking(verbs.page)
+    failures, failures_sync = _Coroutine(verbs.failures), _Blocking(verbs.failures)
     wait, wait_sync = _Coroutine(verbs.wait), _Blocking(verbs.wait)
     explain, explain_sync = _Coroutine(verbs.explain), _Blocking(verbs.explain)
     stats, stats_sync = _Coroutine(verbs.stats), _Blocking(verbs.stats)
@@ -244,6 +256,7 @@ class Client(_Liner):
     delete, delete_sync = _Coroutine(verbs.delete), _Blocking(verbs.delete)
     cancel_many, cancel_many_sync = _Coroutine(verbs.cancel_many), _Blocking(verbs.cancel_many)
     retry_many, retry_many_sync = _Coroutine(verbs.retry_many), _Blocking(verbs.retry_many)
+    delete_many, delete_many_sync = _Coroutine(verbs.delete_many), _Blocking(verbs.delete_many)
     pause, pause_sync = _Coroutine(verbs.pause), _Blocking(verbs.pause)
     resume, resume_sync = _Coroutine(verbs.resume), _Blocking(verbs.resume)
 
@@ -266,6 +279,13 @@ class Client(_Liner):
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
+
+
+def _injector() -> Callable[[dict[str, str]], None]:
+    """Puts the current span into the headers of a call; SettingsError without OpenTelemetry."""
+    from ..gateway.tracing import Tracing  # Why here: it needs OpenTelemetry
+
+    return Tracing().inject
 
 
 def _checked_url(url: str) -> str:

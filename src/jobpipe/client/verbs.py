@@ -16,17 +16,19 @@ import msgspec
 from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
 
-from ..errors import BadInputError, JobNotFoundError, JobpipeError, ScheduleNotFoundError
+from ..errors import BadInputError, JobNotFoundError, JobpipeError, ScheduleNotFoundError, seconds_of
 from ..gateway.explain import Explanation
 from ..gateway.history import Past
 from ..gateway.limits import LimitInfo
 from ..gateway.timetable import ScheduleInfo, ScheduleRequest
-from ..gateway.views import JobFilter, JobPage, QueueInfo, Stats, Worker, filter_of
+from ..gateway.views import JobFilter, JobPage, QueueInfo, Stats, Worker, chosen_of, filter_of
 from ..model import json
+from ..model.counts import Failures
 from ..model.ids import check_id, check_name, check_text, new_id
 from ..model.job import Job, JobStatus
+from ..model.logs import JobLogs
 from ..model.newjob import Receipt
-from ..model.request import JobOptions, JobRequest, read_many, request_of
+from ..model.request import JobOptions, JobRequest, check_search, read_many, request_of
 from .call import Answer, Call, Verb
 
 T = TypeVar("T")
@@ -109,11 +111,28 @@ def get(id: str) -> Verb[Job]:
     return _read((yield _get(_job(id))), Job)
 
 
-def page(*, limit: int = 50, cursor: str | None = None, **filters: Unpack[JobFilter]) -> Verb[JobPage]:
-    """The newest jobs, at most `limit`; give `next_cursor` as `cursor` for the next page."""
-    query = {"limit": limit, "cursor": cursor, **_checked(filters)}
+def logs(id: str, *, after: int = 0) -> Verb[JobLogs]:
+    """What the runs of the job have logged, the oldest line first; `after` as in `Jobpipe.logs`. JobNotFoundError."""
+    return _read((yield _get(f"{_job(id)}/logs?{urlencode({'after': after})}")), JobLogs)
+
+
+def page(
+    *, limit: int = 50, cursor: str | None = None, text: str | None = None, **filters: Unpack[JobFilter]
+) -> Verb[JobPage]:
+    """The newest jobs, at most `limit`; give `next_cursor` as `cursor` for the next page.
+
+    With `text`, those that have it in their id, tags or error; each call searches 10,000 jobs.
+    """
+    if text is not None:
+        check_search("text", text)
+    query = {"limit": limit, "cursor": cursor, "text": text, **_checked(filters)}
     given = {name: value for name, value in query.items() if value is not None}
     return _read((yield _get(f"/jobs?{urlencode(given)}")), JobPage)
+
+
+def failures() -> Verb[Failures]:
+    """The failed jobs by type and type of error: of the 10,000 that failed last."""
+    return _read((yield _get("/failures")), Failures)
 
 
 def wait(id: str, timeout: float | timedelta = 30.0) -> Verb[Job]:
@@ -170,9 +189,13 @@ def cancel(id: str) -> Verb[Job]:
     return _read((yield _post(f"{_job(id)}/cancel")), Job)
 
 
-def retry(id: str) -> Verb[Job]:
-    """Run a failed or cancelled job again, at once and with all its retries; WrongStatusError for others."""
-    return _read((yield _post(f"{_job(id)}/retry")), Job)
+def retry(id: str, *, payload: Any = UNSET) -> Verb[Job]:
+    """Run a failed or cancelled job again, at once and with all its retries; WrongStatusError for others.
+
+    A new `payload` is checked as in `enqueue`, and replaces that of the job.
+    """
+    fields = None if payload is UNSET else {"payload": Raw(json.encode(payload))}
+    return _read((yield _post(f"{_job(id)}/retry", fields)), Job)
 
 
 def delete(id: str) -> Verb[None]:
@@ -180,14 +203,22 @@ def delete(id: str) -> Verb[None]:
     yield Call(method="DELETE", path=_job(id))
 
 
-def cancel_many(**filters: Unpack[JobFilter]) -> Verb[int]:
-    """Cancel all jobs that match and are not finished; returns the number of jobs."""
-    return _read((yield _post("/jobs/cancel", _chosen(filters))), dict[str, int])["count"]
+def cancel_many(*, all: bool = False, **filters: Unpack[JobFilter]) -> Verb[int]:
+    """Cancel all jobs that match and are not finished; returns the number of jobs.
+
+    Filters are those of `page`, at least one of them; without a filter, only with `all=True`.
+    """
+    return _read((yield _post("/jobs/cancel", _chosen(all, filters))), dict[str, int])["count"]
 
 
-def retry_many(**filters: Unpack[JobFilter]) -> Verb[int]:
+def retry_many(*, all: bool = False, **filters: Unpack[JobFilter]) -> Verb[int]:
     """Run all failed and cancelled jobs that match again; returns the number of jobs."""
-    return _read((yield _post("/jobs/retry", _chosen(filters))), dict[str, int])["count"]
+    return _read((yield _post("/jobs/retry", _chosen(all, filters))), dict[str, int])["count"]
+
+
+def delete_many(*, all: bool = False, **filters: Unpack[JobFilter]) -> Verb[int]:
+    """Delete all finished jobs that match; returns the number of jobs."""
+    return _read((yield _post("/jobs/delete", _chosen(all, filters))), dict[str, int])["count"]
 
 
 def pause(queue: str) -> Verb[QueueInfo]:
@@ -248,14 +279,6 @@ def run_schedule(name: str) -> Verb[Receipt]:
 # What they have in common
 
 
-def seconds_of(name: str, value: float | timedelta) -> float:
-    """A number of seconds that somebody may wait; BadInputError naming the argument."""
-    seconds = value.total_seconds() if isinstance(value, timedelta) else value
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds <= 10**9:
-        raise BadInputError(name, f"must be a number of seconds >= 0, got {value!r}")
-    return float(seconds)
-
-
 def _get(path: str, seconds: float = 0.0) -> Call:
     return Call(method="GET", path=path, seconds=seconds, is_repeatable=True)
 
@@ -298,7 +321,8 @@ def _checked(filters: JobFilter) -> dict[str, str]:
     return {name: value for name in filters if (value := getattr(found, name)) is not None}
 
 
-def _chosen(filters: JobFilter) -> dict[str, Any]:
+def _chosen(all: bool, filters: JobFilter) -> dict[str, Any]:
+    chosen_of(all, filters)
     return _checked(filters) or {"all": True}
 
 
@@ -312,8 +336,8 @@ def _read(answer: Answer, type: type[T]) -> T:
 def _listed(answer: Answer, name: str, type: type[T]) -> list[T]:
     """The list of that name in the answer."""
     try:
-        found: list[T] = _read(answer, dict[str, list[type]])[name]  # type: ignore[valid-type]
-    except KeyError:
+        found: list[T] = msgspec.convert(_read(answer, dict[str, Any])[name], list[type])  # type: ignore[valid-type]
+    except (KeyError, msgspec.ValidationError):
         raise _foreign() from None
     return found
 

@@ -9,9 +9,12 @@ from datetime import timedelta
 from msgspec.structs import replace
 
 from ..errors import BadInputError, DuplicateError, JobNotFoundError, WrongStatusError, seconds_of
-from ..model.counts import Filter, JobEvent
+from ..model.counts import Failures, Filter, JobEvent, Page
 from ..model.ids import check_name, check_text
 from ..model.job import FINISHED, Job, JobStatus, Move, sources
+from ..model.logs import JobLogs
+from ..model.newjob import NewPayload
+from ..model.request import check_search
 from .explain import Explanation, explain
 from .lazy_store import Gateway
 from .signals import Signals
@@ -20,6 +23,11 @@ from .views import JobPage, QueueInfo, queues_of, read_cursor
 
 MOST_AT_ONCE = 500
 """Jobs on a page."""
+MOST_LINES = 10**12
+"""More than any job logs."""
+MOST_SEARCHED = 10_000
+"""Jobs that one call searches for a text."""
+_SEARCHED_AT_ONCE = 500
 LONGEST_WAIT = 300.0
 _LOOK_AGAIN = 5.0
 """Seconds after which a waiting caller asks the store, whatever the feed says."""
@@ -40,13 +48,51 @@ class Jobs:
             raise JobNotFoundError(id)
         return job
 
-    async def page(self, filter: Filter, limit: int, cursor: str | None) -> JobPage:
+    async def logs(self, id: str, after: int) -> JobLogs:
+        """What its runs have logged, only the lines after that number; JobNotFoundError."""
+        if isinstance(after, bool) or not isinstance(after, int) or not 0 <= after <= MOST_LINES:
+            raise BadInputError("after", f"must be a whole number from 0 to {MOST_LINES}, got {after!r}")
+        store, async_store, _ = self._gateway()
+        logs = await async_store.call(store.logs, check_text("id", id), after)
+        if logs is None:
+            raise JobNotFoundError(id)
+        return logs
+
+    async def page(self, filter: Filter, limit: int, cursor: str | None, text: str | None = None) -> JobPage:
         """The newest that match, or those after a page whose `next_cursor` is the cursor."""
         if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_AT_ONCE:
             raise BadInputError("limit", f"must be a whole number from 1 to {MOST_AT_ONCE}, got {limit!r}")
         store, async_store, _ = self._gateway()
-        page = await async_store.call(store.page, filter, limit, read_cursor(cursor))
+        if text is None:
+            page = await async_store.call(store.page, filter, limit, read_cursor(cursor))
+        else:
+            page = await self._search(
+                check_search("text", text).casefold(), filter, limit, read_cursor(cursor)
+            )
         return JobPage(page.jobs, None if page.next is None else str(page.next))
+
+    async def _search(self, text: str, filter: Filter, limit: int, before: int | None) -> Page:
+        """Those with the text in their id, tags or error, among the next MOST_SEARCHED that match."""
+        store, async_store, _ = self._gateway()
+        found: list[Job] = []
+        for _ in range(MOST_SEARCHED // _SEARCHED_AT_ONCE):
+            page = await async_store.call(store.page, filter, _SEARCHED_AT_ONCE, before)
+            places = [place for place, job in enumerate(page.jobs, 1) if _has_text(job, text)]
+            missing = limit - len(found)
+            if len(places) > missing:
+                # Why again: the next page begins after the last job that is told, and only its own page knows where.
+                page = await async_store.call(store.page, filter, places[missing - 1], before)
+                return Page([*found, *(job for job in page.jobs if _has_text(job, text))], page.next)
+            found += [page.jobs[place - 1] for place in places]
+            before = page.next
+            if before is None or len(found) == limit:
+                break
+        return Page(found, before)
+
+    async def failures(self) -> Failures:
+        """The failed jobs in groups."""
+        store, async_store, _ = self._gateway()
+        return await async_store.call(store.failures)
 
     async def wait(self, id: str, timeout: float | timedelta) -> Job:
         """The job as soon as it is finished, or as it is after the timeout."""
@@ -86,9 +132,10 @@ class Jobs:
             raise WrongStatusError(id, found, "be cancelled any more")
         return await self.get(id)
 
-    async def retry(self, id: str) -> Job:
+    async def retry(self, id: str, renewed: NewPayload | None = None) -> Job:
         """Run a failed or cancelled job again; WrongStatusError for others, DuplicateError while one of its name waits."""
-        (found,) = await self._gateway().async_store.call(self._retry, [check_text("id", id)])
+        store, async_store, _ = self._gateway()
+        (found,) = await async_store.call(store.retry, [check_text("id", id)], renewed)
         if found is None:
             raise JobNotFoundError(id)
         if isinstance(found, DuplicateError):
@@ -111,14 +158,18 @@ class Jobs:
 
     async def cancel_many(self, filter: Filter) -> int:
         """Cancel all jobs that match and are not finished; returns the number of jobs."""
-        return await self._each(self._cancel, Move.CANCEL, filter)
+        return await self._each(self._cancel, sources(Move.CANCEL), filter)
 
     async def retry_many(self, filter: Filter) -> int:
         """Run all failed and cancelled jobs that match again, but none while another of its unique name waits.
 
         Returns the number of jobs.
         """
-        return await self._each(self._retry, Move.REVIVE, filter)
+        return await self._each(self._gateway().store.retry, sources(Move.REVIVE), filter)
+
+    async def delete_many(self, filter: Filter) -> int:
+        """Delete all finished jobs that match; returns the number of jobs."""
+        return await self._each(self._gateway().store.delete, tuple(sorted(FINISHED)), filter)
 
     async def pause(self, queue: str) -> QueueInfo:
         """Start no more jobs of the queue."""
@@ -142,18 +193,14 @@ class Jobs:
             self._signals.notify_cancel(wanted)
         return found
 
-    def _retry(self, ids: list[str]) -> Sequence[JobStatus | DuplicateError | None]:
-        return self._gateway().store.retry(ids)
-
     async def _each(
         self,
         verb: Callable[[list[str]], Sequence[JobStatus | DuplicateError | None]],
-        move: Move,
+        able: Sequence[JobStatus],
         filter: Filter,
     ) -> int:
-        """Page through the jobs that match, and apply the verb to each whose status allows the move."""
+        """Page through the jobs that match, and apply the verb to each with one of these statuses."""
         store, async_store, _ = self._gateway()
-        able = sources(move)
         statuses = able if filter.status is None else [each for each in able if each is filter.status]
         count = 0
         for status in statuses:
@@ -174,3 +221,9 @@ class Jobs:
         counts = await async_store.call(store.counts)
         found = [info for info in queues_of(counts) if info.name == name]
         return found[0] if found else QueueInfo(name=name, paused=name in counts.paused)
+
+
+def _has_text(job: Job, text: str) -> bool:
+    """In its id, a tag, or the type or message of its error; whatever the case of letters."""
+    error = () if job.error is None else (job.error.type, job.error.message)
+    return any(text in each.casefold() for each in (job.id, *job.tags, *error))

@@ -42,6 +42,10 @@ class KnownTypes:
         self._fresh_until = 0.0
         self._logged: set[str] = set()
 
+    def forget(self) -> None:
+        """Ask the store again: it is another one."""
+        self._named, self._fresh_until = None, 0.0
+
     async def warn(self, batch: Sequence[NewJob], answer: Answer | Awaitable[Answer]) -> Answer:
         """The answer, with a warning in the receipt of each new job whose type nobody knows."""
         answer = await answer if isinstance(answer, Awaitable) else answer

@@ -1,13 +1,15 @@
 """LazyStore: a store and the ways to it, opened when it is first needed, by whichever thread comes first.
 
-What was opened before a process was forked is refused in it: connections and threads are its parent's.
+What was opened before a process was forked is refused in it: connections and threads are its parent's. A test may put
+another store in its place for a while.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import NamedTuple
+from contextvars import ContextVar
+from typing import Any, NamedTuple
 
 from ..settings import Settings
 from ..stores import open_store
@@ -29,6 +31,18 @@ class Gateway(NamedTuple):
         await self.async_store.call(self.store.get, "?")  # no job is called that
 
 
+class Substitute(NamedTuple):
+    """What stands in for the store during a test."""
+
+    gateway: Gateway
+    current: Callable[[str], Any]
+    """The job that a handler of a type sees which the test calls directly."""
+
+
+_entered: ContextVar[tuple[Substitute, ...]] = ContextVar("jobpipe.substitutes", default=())
+"""Those of the calling context, the innermost last. Why not these alone: threads begin with an empty context."""
+
+
 class LazyStore:
     """Opens and closes; a store that was given is the giver's to close."""
 
@@ -46,11 +60,37 @@ class LazyStore:
         self._opening = threading.Lock()
         self._opened: Gateway | None = None
         self._inherited: Gateway | None = None
+        self._substitutes: tuple[Substitute, ...] = ()
         invalidate_after_fork(self)
 
     def __call__(self) -> Gateway:
         """The store, opened and migrated, for event loops too, and its feed."""
+        if self._substitutes and (substitute := self.substitute) is not None:
+            return substitute.gateway
         return self._opened or self._open()
+
+    @property
+    def substitute(self) -> Substitute | None:
+        """What stands in for the store: that of the calling context, or else the last one; None outside of tests."""
+        active = self._substitutes
+        if not active:
+            return None
+        entered = [each for each in _entered.get() if any(each is other for other in active)]
+        last: Substitute = (entered or active)[-1]
+        return last
+
+    def put_in_place(self, substitute: Substitute) -> Callable[[], None]:
+        """Let it stand in for the store until the returned function is called."""
+        with self._opening:
+            self._substitutes = (*self._substitutes, substitute)
+        _entered.set((*_entered.get(), substitute))
+
+        def undo() -> None:
+            with self._opening:
+                self._substitutes = tuple(each for each in self._substitutes if each is not substitute)
+            _entered.set(tuple(each for each in _entered.get() if each is not substitute))
+
+        return undo
 
     def _open(self) -> Gateway:
         if self._inherited is not None:
@@ -74,7 +114,7 @@ class LazyStore:
 
     def close(self) -> None:
         """Let go of the store and of threads; the next use opens them again."""
-        if self._inherited is not None:
+        if self._inherited is not None or self._substitutes:
             return
         with self._opening:
             opened, self._opened = self._opened, None

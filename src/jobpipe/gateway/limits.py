@@ -1,4 +1,4 @@
-"""Limits as a program declares them, and as one gets to see them; the stores keep them (`stores/limits.py`)."""
+"""Limits as a program declares them, and as one gets to see them; their arithmetic is in `model/gate.py`."""
 
 from __future__ import annotations
 
@@ -106,6 +106,10 @@ def _is_storable(text: str) -> bool:
     return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
 
 
+MOST_KEYS = 1_000
+"""Keys in use that are told of."""
+
+
 class LimitInfo(Struct, frozen=True, kw_only=True):
     """A limit and its current use: of a whole type, of one of its keys, or of a queue."""
 
@@ -134,9 +138,9 @@ class LimitInfo(Struct, frozen=True, kw_only=True):
 
 
 def look_at_limits(store: Store, own: Iterable[Limit]) -> list[LimitInfo]:
-    """The limits that workers know, and of one's own; of keys in use the first hundred."""
+    """The limits that workers know, and of one's own; of keys in use the first MOST_KEYS."""
     limits, of_queues = split_limits([*(each for worker in store.workers() for each in worker.limits), *own])
-    found = store.limits(queues=sorted(of_queues))
+    found = store.limits(limit=MOST_KEYS, queues=sorted(of_queues))
     seen = {(gate.type, gate.key) for gate in found.gates}
     # Why apart: so many keys of one type may be in use that the gate of another was left off.
     left_off = [

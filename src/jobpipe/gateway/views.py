@@ -12,7 +12,7 @@ from ..errors import BadInputError
 from ..model.counts import Counts, Filter, WorkerInfo
 from ..model.ids import check_name
 from ..model.job import FINISHED, Job, JobStatus, instant
-from ..model.request import check_tag, convert
+from ..model.request import check_search, check_tag, convert
 
 
 class JobPage(Struct, frozen=True):
@@ -95,6 +95,7 @@ class JobFilter(TypedDict, total=False):
     type: str | None
     queue: str | None
     tag: str | None
+    error: str | None
 
 
 def filter_of(
@@ -103,6 +104,7 @@ def filter_of(
     type: str | None = None,
     queue: str | None = None,
     tag: str | None = None,
+    error: str | None = None,
 ) -> Filter:
     """What a caller gave as a filter, checked."""
     return Filter(
@@ -110,7 +112,19 @@ def filter_of(
         type=None if type is None else check_name("type", type),
         queue=None if queue is None else check_name("queue", queue),
         tag=None if tag is None else check_tag("tag", tag),
+        error=None if error is None else check_search("error", error),
     )
+
+
+def chosen_of(all: bool, filters: JobFilter) -> Filter:
+    """What a caller gave for a change of many jobs: at least one filter, or all of them and none."""
+    if not isinstance(all, bool):
+        raise BadInputError("all", f"must be true or false, got {all!r}")
+    filter = filter_of(**filters)
+    if all == (filter != Filter()):
+        names = "status, type, queue, tag and error"
+        raise BadInputError("all", f"must be true, or at least one of {names} must be given, but not both")
+    return filter
 
 
 class _StatusOnly(Struct):

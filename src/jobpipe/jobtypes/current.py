@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from contextvars import ContextVar
 from datetime import datetime
+from inspect import isawaitable
 from math import isfinite
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import BadInputError
 from ..model.job import Progress, instant
@@ -19,21 +21,37 @@ if TYPE_CHECKING:
 
 _LONGEST_NOTE = 500
 
+
+class LogSink(Protocol):
+    """Keeps what a run logs."""
+
+    def add(self, level: str, logger: str, message: str) -> None: ...
+
+    def print(self, text: str) -> None: ...
+
+
 _current: ContextVar[CurrentJob] = ContextVar("jobpipe.current_job")
 
 
 class CurrentJob:
     """The job as its handler sees it."""
 
-    __slots__ = ("_claim", "_report", "context")
+    __slots__ = ("_claim", "_log_of_run", "_report", "context")
 
     context: Context
     """The run's: `remaining()`, `done`, and `wait(seconds)`, by which a plain `def` learns that it is to end."""
 
-    def __init__(self, claim: Claim, context: Context, report: Callable[[Progress], None]) -> None:
+    def __init__(
+        self,
+        claim: Claim,
+        context: Context,
+        report: Callable[[Progress], None],
+        log_of_run: Callable[[], LogSink] | None = None,
+    ) -> None:
         self._claim = claim
         self._report = report
         self.context = context
+        self._log_of_run = log_of_run  # made with the first line; None if what it logs is not kept
 
     @property
     def id(self) -> str:
@@ -86,6 +104,19 @@ class CurrentJob:
         return f"<job {self.id!r} of type {self.type!r}, attempt {self.attempts}>"
 
 
+class JobLogFilter(logging.Filter):
+    """Gives what a handler logs the fields `job_id`, `job_type` and `attempt`: for a handler of `logging`.
+
+    `jobpipe serve` and `jobpipe worker` have it. It lets every record pass.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        job = _current.get(None)
+        if job is not None and not hasattr(record, "job_id"):
+            record.job_id, record.job_type, record.attempt = job.id, job.type, job.attempts
+        return True
+
+
 def current_job() -> CurrentJob:
     """The job that the calling handler runs; RuntimeError outside of one."""
     try:
@@ -94,5 +125,33 @@ def current_job() -> CurrentJob:
         raise RuntimeError("current_job() works only in a handler while it runs") from None
 
 
+def log_of_current() -> LogSink | None:
+    """Where what the calling handler logs is kept; None outside of one, or if it is not kept."""
+    current = _current.get(None)
+    if current is None or current._log_of_run is None:
+        return None
+    return current._log_of_run()
+
+
 set_current = _current.set
 reset_current = _current.reset
+
+
+def call_as(current: CurrentJob | None, call: Callable[[], Any]) -> Any:
+    """Call a handler directly, as that job; as nothing new without one, or where a handler runs already."""
+    if current is None or _current.get(None) is not None:
+        return call()
+    token = set_current(current)
+    try:
+        result = call()
+    finally:
+        reset_current(token)
+    return _await_as(current, result) if isawaitable(result) else result
+
+
+async def _await_as(current: CurrentJob, result: Any) -> Any:
+    token = set_current(current)
+    try:
+        return await result
+    finally:
+        reset_current(token)

@@ -19,6 +19,7 @@ from ..gateway.sync import sync
 from ..model import json
 from ..model.request import JobOptions, JobRequest, read
 from . import models
+from .current import CurrentJob, call_as
 from .signature import Signature, result_model
 from .terms import Terms
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from ..model.newjob import Receipt
 
 P = ParamSpec("P")
-R = TypeVar("R")
+R = TypeVar("R", covariant=True)
 A = TypeVar("A")
 Schema = tuple[Any, dict[str, Any]]
 """A schema, and the components that it refers to."""
@@ -40,6 +41,9 @@ class Enqueues(Protocol):
     ) -> Receipt: ...
 
     async def enqueue_many(self, requests: Iterable[JobRequest]) -> list[Receipt]: ...
+
+    def _stand_in(self, type: str) -> CurrentJob | None:
+        """What `current_job()` is in a handler that a test calls directly; None outside of `testing()`."""
 
 
 class JobType(Generic[P, R]):
@@ -56,6 +60,8 @@ class JobType(Generic[P, R]):
         """What stands around the handler, the outermost first."""
         self.limit = None if terms.limit is None else msgspec.structs.replace(terms.limit, type=name)
         """How fast and how many at once; None if anything goes."""
+        self.logs = terms.logs
+        """Is what its handler logs kept with the job?"""
         self._key = terms.key
         self._check = terms.check
         self.is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(
@@ -73,7 +79,8 @@ class JobType(Generic[P, R]):
         self.__wrapped__ = handler
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        return self._handler(*args, **kwargs)
+        called: R = call_as(self._pipe._stand_in(self.name), lambda: self._handler(*args, **kwargs))
+        return called
 
     def __repr__(self) -> str:
         return f"<job type {self.name!r}>"

@@ -11,7 +11,7 @@ from ..errors import BadInputError, JobConflictError, seconds_of
 from ..model import json
 from ..model.ids import check_id, check_name, new_id
 from ..model.job import DEFAULT_QUEUE, DEFAULT_RETRIES, FORMER_RETRIES, OnDuplicate
-from ..model.newjob import NewJob
+from ..model.newjob import NewJob, NewPayload
 from ..model.request import JobRequest, check
 from .jobtype import JobType
 from .terms import Defaults
@@ -60,6 +60,13 @@ def prepare(request: JobRequest, job_type: JobType[..., Any] | None, max_payload
         former=tuple(former),
         **more,
     )
+
+
+def renew(payload: Any, job_type: JobType[..., Any] | None, max_payload: int) -> NewPayload:
+    """A new payload for a job that is there; BadInputError if it does not fit the type, where that is known."""
+    raw = json.encode(payload) if job_type is None else job_type.encode(payload)
+    json.check_size(raw, max_payload)
+    return NewPayload(raw, None if job_type is None else job_type.key(raw))
 
 
 def _more_of(request: JobRequest) -> dict[str, Any]:

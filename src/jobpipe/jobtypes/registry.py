@@ -17,6 +17,7 @@ from ..model.newjob import Receipt
 from ..model.request import JobOptions, JobRequest, convert
 from ..model.schedule import Missed
 from . import builtin
+from .current import CurrentJob
 from .jobtype import JobType
 from .signature import Signature
 from .terms import TypeOptions, check_stamps, terms_of
@@ -52,6 +53,10 @@ class Registry(ABC):
     async def enqueue_many(self, requests: Iterable[JobRequest], *, connection: Any = None) -> list[Receipt]:
         """Where many jobs of its types go."""
 
+    @abstractmethod
+    def _stand_in(self, type: str) -> CurrentJob | None:
+        """What `current_job()` is in a handler that a test calls directly; None outside of `testing()`."""
+
     @overload
     def job(self, name: Callable[P, R], /) -> JobType[P, R]: ...
     @overload
@@ -66,7 +71,8 @@ class Registry(ABC):
         in a thread. `queue`, `max_retries`, `priority` and `deadline` are the defaults of its jobs;
         `base`, `cap` and `jitter` set the back-off between retries. `rate` ("5/s" or a Rate) and
         `concurrency` apply to all processes on the store together: to the type, or to each `key` of a payload.
-        `retry_on` and `fail_on` choose by its class whether an error is retried; `stamps` are middleware around the handler.
+        `retry_on` and `fail_on` choose by its class whether an error is retried; `stamps` are middleware around the handler;
+        with `logs=False`, what it logs is not kept with its jobs.
         `check` is called with the payload at enqueue and before each run; it raises BadInputError to refuse the job.
         """
         if callable(name):

@@ -13,10 +13,10 @@ from rate_envelope_queue import Rate, Stamp
 
 from ..errors import BadInputError, seconds_of
 from ..gateway.limits import limit_of
-from ..model.backoff import Backoff
 from ..model.gate import Limit
 from ..model.ids import check_name
 from ..model.job import DEFAULT_QUEUE, DEFAULT_RETRIES
+from ..model.outcome import Backoff
 from ..model.request import in_seconds, read
 from ..model.text import did_you_mean
 
@@ -43,6 +43,8 @@ class Terms:
     is_final: Callable[[BaseException], bool]
     """Does such an error fail the job, though retries are left?"""
     stamps: tuple[Stamp, ...]
+    logs: bool
+    """Is what its handler logs kept with the job?"""
 
 
 Kinds = type[BaseException] | tuple[type[BaseException], ...]
@@ -65,6 +67,7 @@ class TypeOptions(TypedDict, total=False):
     retry_on: Kinds | None
     fail_on: Kinds | None
     stamps: Iterable[Stamp]
+    logs: bool
 
 
 def terms_of(options: TypeOptions) -> Terms:
@@ -92,6 +95,7 @@ def terms_of(options: TypeOptions) -> Terms:
         key=key,
         check=named.get("check"),
         stamps=check_stamps(named.get("stamps", ())),
+        logs=_switch("logs", named.get("logs", True)),
         is_final=_is_final(
             _kinds("retry_on", named.get("retry_on")), _kinds("fail_on", named.get("fail_on"))
         ),
@@ -104,6 +108,12 @@ def check_stamps(stamps: Iterable[Stamp]) -> tuple[Stamp, ...]:
     if not all(map(callable, found)):
         raise BadInputError("stamps", f"must be a list of stamps, got {stamps!r}")
     return found
+
+
+def _switch(field: str, given: Any) -> bool:
+    if not isinstance(given, bool):
+        raise BadInputError(field, f"must be True or False, got {given!r}")
+    return given
 
 
 def _kinds(field: str, given: Any) -> tuple[type[BaseException], ...] | None:

@@ -1,6 +1,8 @@
-"""What a store tells of jobs as a whole: pages, counts, events, workers."""
+"""What a store tells of jobs as a whole: pages, counts, failures, events, workers."""
 
 from __future__ import annotations
+
+from datetime import datetime
 
 from msgspec import Struct
 
@@ -15,6 +17,8 @@ class Filter(Struct, frozen=True, kw_only=True):
     type: str | None = None
     queue: str | None = None
     tag: str | None = None
+    error: str | None = None
+    """The type of the last error."""
 
 
 class Page(Struct, frozen=True):
@@ -45,6 +49,32 @@ class Counts(Struct, frozen=True):
     retired: dict[tuple[str, JobStatus], int] = {}
     """Totals, by type and status, of tallies that were forgotten while their type has jobs in another queue: with
     these, the totals of a type never shrink as long as it has jobs."""
+
+
+MOST_FAILURES = 10_000
+"""Failed jobs that are grouped in one call: among a million, reading all would take seconds."""
+
+
+class FailureGroup(Struct, frozen=True, kw_only=True):
+    """Failed jobs of the same type and with the same type of error."""
+
+    type: str
+    error: str | None
+    count: int
+    first_at: datetime
+    last_at: datetime
+    last_id: str
+    """Of the one that failed last."""
+
+
+class Failures(Struct, frozen=True, kw_only=True):
+    """Failed jobs in groups, those that failed last first."""
+
+    failures: list[FailureGroup]
+    counted: int
+    """How many failed jobs are in the groups: those that failed last."""
+    is_complete: bool
+    """Are these all failed jobs there are?"""
 
 
 class JobEvent(Struct, frozen=True, gc=False):

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from .job import TRANSITIONS, WAITING, JobError, JobStatus, Move, Progress
+from .logs import LogChunk
 
 
 class Lease(Struct, frozen=True, gc=False):
@@ -44,6 +45,10 @@ class Claim(Struct, frozen=True, kw_only=True, gc=False):
     """Did it begin with the claim? Otherwise it was claimed ahead, and is queued until it begins."""
     expires_at: float | None = None
     """By the store's clock: one that was claimed ahead must not begin from then on, but be given back."""
+    trace: str | None = None
+    """As in `NewJob`."""
+    has_run: bool = False
+    """Did it begin before? Told only where it has a trace."""
     problem: str | None = None
     """What is wrong with its stored values, which no call let in: it must not be run, but settled as failed."""
 
@@ -121,6 +126,8 @@ class Settlement(Struct, frozen=True, gc=False):
     outcome: Outcome
     started_at: float = 0.0
     """When the run began, for a job that was claimed ahead and whose begin was not stored; 0 for now."""
+    logs: tuple[LogChunk, ...] = ()
+    """What the run logged, as far as it may not be stored yet."""
 
 
 class Rescued(Struct, frozen=True):
@@ -129,3 +136,5 @@ class Rescued(Struct, frozen=True):
     id: str
     worker: str
     status: JobStatus
+    type: str
+    attempts: int

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from ..errors import JobConflictError, QueueFullError, TooManyNamesError
 from .job import Attempt, JobError, JobStatus, OnDuplicate, Progress
+from .logs import StoredChunk
 
 
 class NewJob(Struct, frozen=True, kw_only=True, gc=False):
@@ -39,6 +40,8 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     """None without a unique name."""
     max_wait: float | None = None
     tags: tuple[str, ...] = ()
+    trace: str | None = None
+    """The W3C context of the span that enqueued it: `traceparent`, and `tracestate` after a space. No part of its content."""
 
     def is_same(self, fingerprint: str) -> bool:
         """Is the stored job of its id, with that fingerprint, this very job?"""
@@ -61,7 +64,21 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     @property
     def is_plain(self) -> bool:
         """Has it none of the fields that few jobs have? Then stores write nothing of these."""
-        return self.unique is None and self.expires_at is None and self.expires_in is None and not self.tags
+        return (
+            self.unique is None
+            and self.expires_at is None
+            and self.expires_in is None
+            and not self.tags
+            and self.trace is None
+        )
+
+
+class NewPayload(Struct, frozen=True):
+    """What a job has in place of its payload when it is retried so."""
+
+    payload: bytes
+    key: str | None = None
+    """Of this payload; None if it has none, or the worker has to find it."""
 
 
 class Receipt(Struct, frozen=True, gc=False):
@@ -94,3 +111,4 @@ class ExportedJob(Struct, frozen=True, kw_only=True):
     error: JobError | None
     progress: Progress | None
     history: tuple[Attempt, ...]
+    logs: tuple[StoredChunk, ...] = ()

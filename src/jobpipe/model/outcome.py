@@ -1,15 +1,16 @@
-"""From what a handler raised to what becomes of its job: one table, looked up by the kind of error."""
+"""From what a handler raised to what becomes of its job: one table, looked up by the kind of error; and the back-off."""
 
 from __future__ import annotations
 
+import random
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import TracebackType
 
 from rate_envelope_queue import Cancelled, DeadlineExceeded, RateLimited
 
-from ..errors import Cancel, Fail, Retry, Snooze
-from .backoff import Backoff
+from ..errors import BadInputError, Cancel, Fail, Retry, Snooze, seconds_of
 from .job import JobError, Move
 from .lease import Claim, Outcome
 from .request import LONGEST_DELAY
@@ -17,6 +18,44 @@ from .text import clean
 
 _LONGEST_MESSAGE = 2_000
 _LONGEST_TRACEBACK = 8_000
+_LARGEST_EXPONENT = 60
+"""2 to this, times any base, is above any cap."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """The delay before retry k = 1, 2, … is uniform between 0 and min(cap, base * 2^(k-1)).
+
+    Without jitter it is that bound itself.
+    """
+
+    base: float = 1.0
+    cap: float = 600.0
+    jitter: bool = True
+
+    def __post_init__(self) -> None:
+        for field in ("base", "cap"):
+            object.__setattr__(self, field, seconds_of(field, getattr(self, field)))
+        if not isinstance(self.jitter, bool):
+            raise BadInputError("jitter", f"must be True or False, got {self.jitter!r}")
+
+    def bound(self, retry: int) -> float:
+        """The longest delay before the given retry; the first is 1."""
+        return min(self.cap, self.base * 2.0 ** min(retry - 1, _LARGEST_EXPONENT))
+
+    def delay(self, retry: int, uniform: Callable[[float, float], float] = random.uniform) -> float:
+        """The delay before the given retry; the first is 1."""
+        return uniform(0.0, self.bound(retry)) if self.jitter else self.bound(retry)
+
+
+OUTCOMES = {
+    Move.SUCCEED: "done",
+    Move.RETRY: "retried",
+    Move.FAIL: "failed",
+    Move.CANCEL: "cancelled",
+    Move.SNOOZE: "snoozed",
+}
+"""How logs and traces call what a run came to."""
 
 
 class Hopeless(Exception):
@@ -50,6 +89,13 @@ def outcome_of(
     return _give_up(error) if is_final(error) else _failed(error, claim, backoff)
 
 
+def cause_of(error: BaseException) -> BaseException:
+    """What the handler raised, or what was wrong, without what it was wrapped in here."""
+    if isinstance(error, Carried):
+        return error.signal
+    return error.__cause__ or error if isinstance(error, Hopeless) else error
+
+
 def _retry(error: Retry, claim: Claim, backoff: Backoff) -> Outcome:
     return _failed(error, claim, backoff, error.after)
 
@@ -74,7 +120,7 @@ def _fail(error: Fail, claim: Claim, backoff: Backoff) -> Outcome:
 
 
 def _hopeless(error: Hopeless, claim: Claim, backoff: Backoff) -> Outcome:
-    return _give_up(error.__cause__ or error)
+    return _give_up(cause_of(error))
 
 
 def _give_up(error: BaseException) -> Outcome:

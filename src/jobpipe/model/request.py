@@ -50,6 +50,8 @@ else:
     MaxWait = Annotated[float, Meta(gt=0, le=LONGEST_DELAY)]
 Instant = Annotated[datetime, Meta(tz=True)]
 Tag = Annotated[str, Meta(min_length=1, max_length=LONGEST_TAG)]
+LONGEST_SEARCH = 200
+Search = Annotated[str, Meta(min_length=1, max_length=LONGEST_SEARCH)]
 Tags = Annotated[list[Tag], Meta(max_length=MOST_TAGS)]
 
 
@@ -183,11 +185,16 @@ def _check_new(request: JobRequest, where: str) -> None:
             check_tag(f"{where}tags[{index}]", tag)
 
 
-def check_tag(field: str, value: object) -> str:
+def check_search(field: str, value: object) -> str:
+    """A text to look for; BadInputError naming the field."""
+    return check_tag(field, value, LONGEST_SEARCH)
+
+
+def check_tag(field: str, value: object, longest: int = LONGEST_TAG) -> str:
     """A tag that every store can keep; BadInputError naming the field."""
-    if not isinstance(value, str) or not 1 <= len(value) <= LONGEST_TAG:
+    if not isinstance(value, str) or not 1 <= len(value) <= longest:
         shown = f"{value[:LONGEST_TAG]!a}…" if isinstance(value, str) and value else repr(value)
-        raise BadInputError(field, f"must be a string of 1 to {LONGEST_TAG} characters, got {shown}")
+        raise BadInputError(field, f"must be a string of 1 to {longest} characters, got {shown}")
     if "\0" in value:
         raise BadInputError(field, "contains the character NUL, which not every store can keep")
     try:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 from urllib.parse import quote
+
+if TYPE_CHECKING:
+    from logging import LogRecord
 
 HIDDEN = "***"
 ESCAPES = (
@@ -52,6 +56,22 @@ def _pattern(texts: Iterable[str]) -> re.Pattern[str]:
     """The texts as whole words, the longest first."""
     words = "|".join(map(re.escape, sorted(texts, key=len, reverse=True)))
     return re.compile(rf"(?<!\w)(?:{words})(?!\w)")
+
+
+def message_of(record: LogRecord) -> str:
+    """What a log record says, also if its arguments do not fit: a wrong format must not cost the line."""
+    try:
+        return record.getMessage()
+    except Exception:
+        return f"{text_of(record.msg)} (its arguments do not fit: {text_of(record.args)})"
+
+
+def text_of(value: object) -> str:
+    """The value as text, whatever it is."""
+    try:
+        return str(value)
+    except Exception:
+        return f"<{type(value).__name__} that cannot be shown>"
 
 
 def counted(number: int, noun: str, one: str = "", many: str = "") -> str:

@@ -10,8 +10,11 @@ import json
 import logging
 import sys
 import threading
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, TextIO
+
+from ..model.text import message_of, text_of
 
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
 """What every record has; the rest was given as `extra`. (color_message: uvicorn's twin of the message.)"""
@@ -19,8 +22,10 @@ _LEVELS = {
     "httpx": logging.WARNING,
     "httpcore": logging.WARNING,
     "rate_envelope_queue": logging.ERROR,
+    "opentelemetry.trace": logging.ERROR,
 }
-"""Why: the first two log every URL that they call, with its secrets; of runs that fail or are cancelled, the runner tells."""
+"""Why: the first two log every URL that they call, with its secrets; of runs that fail or are cancelled, the runner tells;
+and the last one warns of each header that it cannot read, of which strangers can send many."""
 
 
 def escape(text: str) -> str:
@@ -34,7 +39,7 @@ class TextFormatter(logging.Formatter):
     """`time level logger message key=value …`"""
 
     def format(self, record: logging.LogRecord) -> str:
-        parts = [_time(record), record.levelname, escape(record.name), escape(_message(record))]
+        parts = [_time(record), record.levelname, escape(record.name), escape(message_of(record))]
         parts += [f"{escape(key)}={_quoted(value)}" for key, value in _extras(self, record).items()]
         return " ".join(parts)
 
@@ -47,9 +52,9 @@ class JsonFormatter(logging.Formatter):
             "time": _time(record),
             "level": record.levelname,
             "logger": record.name,
-            "message": _message(record),
+            "message": message_of(record),
         }
-        line = json.dumps(_extras(self, record) | event, default=_text_of)
+        line = json.dumps(_extras(self, record) | event, default=text_of)
         return line.replace("\x7f", "\\u007f")  # the one control character that JSON lets through
 
 
@@ -58,34 +63,20 @@ def _time(record: logging.LogRecord) -> str:
     return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _message(record: logging.LogRecord) -> str:
-    try:
-        return record.getMessage()
-    except Exception:  # a wrong format must not cost the event
-        return f"{_text_of(record.msg)} (its arguments do not fit: {_text_of(record.args)})"
-
-
 def _extras(formatter: logging.Formatter, record: logging.LogRecord) -> dict[str, Any]:
     """What was given beside the message, with the exception last."""
     found = {key: value for key, value in vars(record).items() if key not in _OWN}
-    if record.exc_info:
-        found["exception"] = formatter.formatException(record.exc_info)
-    elif record.exc_text:
+    if record.exc_text:
         found["exception"] = record.exc_text
+    elif record.exc_info:
+        found["exception"] = formatter.formatException(record.exc_info)
     if record.stack_info:
         found["stack"] = record.stack_info
     return found
 
 
-def _text_of(value: Any) -> str:
-    try:
-        return str(value)
-    except Exception:
-        return f"<{type(value).__name__} that cannot be shown>"
-
-
 def _quoted(value: Any) -> str:
-    text = _text_of(value)
+    text = text_of(value)
     if text and text.isprintable() and not any(char in text for char in ' "='):
         return text
     return '"' + escape(text).replace('"', '\\"') + '"'
@@ -94,10 +85,17 @@ def _quoted(value: Any) -> str:
 _FORMATTERS: dict[str, type[logging.Formatter]] = {"text": TextFormatter, "json": JsonFormatter}
 
 
-def setup_logging(style: str, stream: TextIO | None = None, level: str = "info") -> None:
+def setup_logging(
+    style: str,
+    stream: TextIO | None = None,
+    level: str = "info",
+    filters: Iterable[logging.Filter] = (),
+) -> None:
     """Log everything from the level on to stderr, the program's own loggers too; called again, the last one holds."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(_FORMATTERS[style]())
+    for each in filters:
+        handler.addFilter(each)
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())

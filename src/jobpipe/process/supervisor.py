@@ -103,6 +103,8 @@ class _Supervisor:
         self._was_ready = False
         """Was any child ever?"""
         self._is_announced = False
+        self._about = ""
+        """What the children run, as the last one told it."""
         self._code: int | None = None
         """The exit code, as soon as the end is decided; then no child is started any more."""
         self._is_stopping = False
@@ -239,6 +241,7 @@ class _Supervisor:
         elif "leaves" in message:
             child.is_leaving, child.acceptor.is_ready = True, False
         elif self._code is None:
+            self._about = f"{about}; " if (about := message["settings"].get("about")) else ""
             self._give_sockets(child, message["settings"])
 
     def _announce(self) -> None:
@@ -246,7 +249,7 @@ class _Supervisor:
         is_complete = not self._starts and all(child.is_ready for child in self._children.values())
         if is_complete and not self._is_announced and self._code is None and self._terms is not None:
             self._is_announced = True
-            logger.info("%s", self._terms.announcement)
+            logger.info("%s%s", self._about, self._terms.announcement)
 
     def _give_sockets(self, child: _Child, settings: Mapping[str, Any]) -> None:
         if self._terms is None:

@@ -17,6 +17,7 @@ from typing import Protocol, Self
 from msgspec import Struct
 
 from ..model.counts import Counts as Counts
+from ..model.counts import Failures as Failures
 from ..model.counts import Filter as Filter
 from ..model.counts import JobEvent as JobEvent
 from ..model.counts import Page as Page
@@ -36,9 +37,13 @@ from ..model.lease import QueueChoice as QueueChoice
 from ..model.lease import Rescued as Rescued
 from ..model.lease import Room as Room
 from ..model.lease import Settlement as Settlement
+from ..model.logs import JobLogs as JobLogs
+from ..model.logs import LogChunk as LogChunk
+from ..model.logs import StoredChunk as StoredChunk
 from ..model.newjob import Answer as Answer
 from ..model.newjob import ExportedJob as ExportedJob
 from ..model.newjob import NewJob as NewJob
+from ..model.newjob import NewPayload as NewPayload
 from ..model.newjob import Receipt as Receipt
 from ..model.newjob import Refusal as Refusal
 from ..model.schedule import Missed as Missed

@@ -7,7 +7,13 @@ from typing import Any
 
 from msgspec.structs import asdict
 
+from ..model.logs import StoredChunk
 from ..model.schedule import Missed, ScheduleEntry
+
+
+def chunk_of(row: Sequence[Any]) -> StoredChunk:
+    """A row of logs.sql."""
+    return StoredChunk(**dict(zip(StoredChunk.__struct_fields__, row, strict=True)))
 
 
 def schedule_of(row: Sequence[Any]) -> ScheduleEntry:

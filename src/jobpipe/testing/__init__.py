@@ -1,4 +1,4 @@
-"""The contract of a store as a suite of tests, for whoever writes one.
+"""For tests: of handlers, by `pipe.testing()`; and the contract of a store as a suite of tests, for whoever writes one.
 
     from jobpipe.testing import StoreContract, StoreHarness
 
@@ -6,14 +6,25 @@
         @pytest.fixture
         def harness(self) -> Iterator[StoreHarness]: ...
 
-Needs pytest. `jobpipe.testing.model` holds a store against the memory store by random steps; it needs hypothesis.
+The contract needs pytest. `jobpipe.testing.model` holds a store against the memory store by random steps; it needs hypothesis.
 """
 
 from __future__ import annotations
 
-import pytest
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-_MODULES = (
+if TYPE_CHECKING:
+    from .contract import StoreContract
+    from .harness import ManualTime, StoreHarness
+    from .kit.fixture import JobpipeTesting
+    from .kit.tester import JobTester
+    from .tools import new_job
+
+__all__ = ["JobTester", "JobpipeTesting", "ManualTime", "StoreContract", "StoreHarness", "new_job"]
+
+_REWRITTEN = (
     "claiming",
     "claiming_ahead",
     "concurrency",
@@ -28,15 +39,27 @@ _MODULES = (
     "scheduling",
     "settling",
     "tools",
+    "traces",
     "transferring",
     "unique",
     "watching",
 )
-# Why before the imports: only what is imported after it tells what it compared.
-pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in _MODULES))
+# Why at once: only what is imported after it tells what it compared. Why not without pytest: the kit does without.
+if "pytest" in sys.modules:
+    sys.modules["pytest"].register_assert_rewrite(*(f"{__name__}.{module}" for module in _REWRITTEN))
 
-from .contract import StoreContract  # noqa: E402
-from .harness import ManualTime, StoreHarness  # noqa: E402
-from .tools import new_job  # noqa: E402
+_MODULES = {
+    "JobTester": "kit.tester",
+    "JobpipeTesting": "kit.fixture",
+    "ManualTime": "harness",
+    "StoreContract": "contract",
+    "StoreHarness": "harness",
+    "new_job": "tools",
+}
+"""Where each name is. Why not imported above: who tests handlers needs no contract, and may have no pytest."""
 
-__all__ = ["ManualTime", "StoreContract", "StoreHarness", "new_job"]
+
+def __getattr__(name: str) -> object:
+    if name in _MODULES:
+        return getattr(import_module(f".{_MODULES[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -156,7 +156,7 @@ class ClaimingAhead:
         put(store, new_job("a", max_retries=0))
         claim = take_one_ahead(store)
         harness.elapse(61)
-        assert store.rescue() == [Rescued("a", "w1", JobStatus.QUEUED)]
+        assert store.rescue() == [Rescued("a", "w1", JobStatus.QUEUED, "work", 0)]
         assert store.rescue() == []
         job = look(store, "a")
         assert (job.status, job.attempts, job.error, job.history) == (JobStatus.QUEUED, 0, None, ())

@@ -16,10 +16,12 @@ from .inserting import Inserting
 from .inspecting import Inspecting
 from .leases import Leases
 from .limiting import Limiting
+from .logs import Logging
 from .managing import Managing
 from .scheduling import Scheduling
 from .settling import Cooling, Settling
 from .tools import assert_counts_are_exact
+from .traces import Traces
 from .transferring import Transferring
 from .unique import Unique
 from .watching import Watching
@@ -39,8 +41,10 @@ class JobContract(
     Expiring,
     Settling,
     Leases,
+    Logging,
     Managing,
     Inspecting,
+    Traces,
     Concurrency,
 ):
     """What is asked of a JobStore."""

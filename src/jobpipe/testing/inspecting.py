@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from ..model.counts import Filter, Page, Tally
-from ..model.job import JobStatus, Move
+from ..model.counts import FailureGroup, Failures, Filter, Page, Tally
+from ..model.job import JobError, JobStatus, Move
+from ..model.lease import Outcome, Settlement
 from .inserting import TAGS
 from .tools import (
     BOOM,
     bring_one_to_each,
+    bring_to,
     finish,
     look,
     new_job,
@@ -89,6 +91,79 @@ class Inspecting:
         assert page_ids(store, Filter(type="mail", queue="slow"), limit=1) == ["e", "d"]
         assert page_ids(store, Filter(type="mail", queue="slow", status=JobStatus.QUEUED)) == ["d"]
         assert page_ids(store, Filter(status=JobStatus.DONE)) == []
+
+    def test_jobs_are_found_by_the_type_of_their_error(self, store: Store) -> None:
+        long = JobError(type="Boom", message="so long", traceback="x" * 2_000)
+        odd = JobError(type='Bo"o\\m é', message="odd", traceback="y" * 2_000)
+        for id, move, error in (
+            ("a", Move.FAIL, BOOM),
+            ("b", Move.FAIL, long),
+            ("c", Move.RETRY, BOOM),
+            ("d", Move.FAIL, odd),
+            ("e", Move.FAIL, JobError(type="Boomerang", message='{"type":"Boom",')),
+        ):
+            put(store, new_job(id, type="mail" if id == "b" else "work", tags=("t",) if id == "a" else ()))
+            (claim,) = take(store, types=("work", "mail"))
+            finish(store, claim, move, error=error, delay=60)
+        put(store, new_job("none"))
+        assert page_ids(store, Filter(error="Boom")) == ["c", "b", "a"]
+        assert page_ids(store, Filter(error="Boom"), limit=1) == ["c", "b", "a"]
+        assert page_ids(store, Filter(error="Boom", status=JobStatus.FAILED)) == ["b", "a"]
+        assert page_ids(store, Filter(error="Boom", type="mail")) == ["b"]
+        assert page_ids(store, Filter(error="Boom", tag="t")) == ["a"]
+        assert page_ids(store, Filter(error=odd.type)) == ["d"]
+        for hostile in ("Bo", "boom", "%", "*", "Boom%", "' OR 1=1 --", ""):
+            assert page_ids(store, Filter(error=hostile)) == []
+
+    def test_failures_are_grouped_by_type_and_error(self, store: Store, harness: StoreHarness) -> None:
+        assert store.failures() == Failures(failures=[], counted=0, is_complete=True)
+        other = JobError(type='Other"\\ é', message="m", traceback="x" * 2_000)
+        for id, type, error in (
+            ("a", "work", BOOM),
+            ("b", "mail", BOOM),
+            ("c", "work", other),
+            ("d", "work", BOOM),
+            ("e", "work", BOOM),
+        ):
+            put(store, new_job(id, type=type))
+            (claim,) = take(store, types=("work", "mail"))
+            finish(store, claim, Move.FAIL, error=error)
+            harness.elapse(10)
+        put(store, new_job("retried"))
+        finish(store, take_one(store), Move.RETRY, error=BOOM, delay=60)
+        bring_to(store, "cancelled", JobStatus.CANCELLED)
+
+        def group(error: JobError, *ids: str) -> FailureGroup:
+            ended = [look(store, id) for id in ids]
+            assert ended[0].finished_at is not None
+            assert ended[-1].finished_at is not None
+            return FailureGroup(
+                type=ended[0].type,
+                error=error.type,
+                count=len(ids),
+                first_at=ended[0].finished_at,
+                last_at=ended[-1].finished_at,
+                last_id=ids[-1],
+            )
+
+        groups = [group(BOOM, "a", "d", "e"), group(other, "c"), group(BOOM, "b")]
+        assert store.failures() == Failures(failures=groups, counted=5, is_complete=True)
+        cut = [group(BOOM, "d", "e"), group(other, "c")]
+        assert store.failures(3) == Failures(failures=cut, counted=3, is_complete=False)
+        assert store.failures(5).is_complete
+        store.retry(["e"])
+        store.delete(["c"])
+        assert store.failures().failures == [group(BOOM, "a", "d"), group(BOOM, "b")]
+
+    def test_failures_of_more_jobs_than_one_step_reads(self, store: Store) -> None:
+        store.insert([[new_job(f"j{n}") for n in range(1_200)]])
+        claims = take(store, 1_200)
+        claims += take(store, 1_200 - len(claims))
+        outcome = Outcome(move=Move.FAIL, error=BOOM)
+        store.settle([Settlement(claim.lease, outcome) for claim in claims])
+        (whole,) = store.failures().failures
+        assert whole.count == 1_200
+        assert (store.failures(1_100).counted, store.failures(1_100).is_complete) == (1_100, False)
 
     def test_filter_by_status_sees_what_came_due(self, store: Store, harness: StoreHarness) -> None:
         put(store, new_job("a", delay=10), new_job("b", delay=100))

@@ -29,7 +29,7 @@ class Leases:
         put(store, new_job("a"))
         claim = take_one(store, worker="w1", lease=60)
         harness.elapse(61)
-        assert store.rescue() == [Rescued("a", "w1", JobStatus.QUEUED)]
+        assert store.rescue() == [Rescued("a", "w1", JobStatus.QUEUED, "work", 1)]
         assert store.rescue() == []
         job = look(store, "a")
         assert (job.status, job.attempts, job.error, job.finished_at) == (JobStatus.QUEUED, 1, LOST, None)

@@ -8,7 +8,9 @@ import pytest
 
 from ..model.counts import Filter
 from ..model.job import FINISHED, JobStatus, Move, Progress
+from ..model.json import encode
 from ..model.lease import LeaseState, Outcome, Settlement
+from ..model.newjob import NewPayload
 from .tools import (
     BOOM,
     bring_one_to_each,
@@ -122,6 +124,27 @@ class Managing:
         assert (job.started_at, job.finished_at) == (None, None)
         assert len(job.history) == 1
         assert [claim.id for claim in take(store, 2)] == ["ahead", "a"]
+
+    def test_retried_job_takes_a_new_payload_and_its_key(self, store: Store) -> None:
+        first = new_job("a", {"old": 1}, key="k1")
+        put(store, first, new_job("done"), new_job("waits", {"old": 3}))
+        finish(store, take_one(store), Move.FAIL, error=BOOM)
+        finish(store, take_one(store))
+        long = {"new": "x" * 3_000}
+        found = store.retry(["a", "done", "waits", "?"], NewPayload(encode(long), "k2"))
+        assert found == [JobStatus.FAILED, JobStatus.DONE, JobStatus.QUEUED, None]
+        assert (look(store, "a").payload, store.key_of("a")) == (long, "k2")
+        assert (look(store, "done").payload, look(store, "waits").payload) == (None, {"old": 3})
+        claim, waits = sorted(take(store, 2), key=lambda each: each.id)
+        assert (claim.id, claim.payload) == ("a", encode(long))
+        assert (waits.id, waits.payload) == ("waits", encode({"old": 3}))
+        finish(store, claim, Move.FAIL, error=BOOM)
+        store.retry(["a"])
+        assert (look(store, "a").payload, store.key_of("a")) == (long, "k2"), "kept by a plain retry"
+        store.cancel(["a"])
+        store.retry(["a"], NewPayload(b"null"))
+        assert (look(store, "a").payload, store.key_of("a")) == (None, None)
+        assert put(store, first)[0].is_new is False, "the id stands for what was first sent"
 
     def test_history_numbers_go_on_after_a_revival(self, store: Store) -> None:
         put(store, new_job("a", max_retries=0))

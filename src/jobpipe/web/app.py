@@ -31,6 +31,7 @@ from .routes.service import ServiceRoutes
 from .safety import safely
 from .site import Site
 from .sse.events import HEARTBEAT, Events
+from .sse.job_stream import JobStream
 from .tally import Tally
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ class WebApp:
             LimitRoutes(self.site),
             ScheduleRoutes(self.site),
             self.events,
+            JobStream(self.site, heartbeat),
         )
         self.calls: list[Operation] = [call for part in parts for call in part.calls()]
         """The table of all that can be called."""

@@ -73,6 +73,12 @@ async def read_json(scope: Scope, receive: Receive, limit: int) -> Any:
     return parse(body) if len(body) < LONG else await asyncio.to_thread(parse, body)
 
 
+def has_body(scope: Scope) -> bool:
+    """Is a body announced?"""
+    headers = dict(scope["headers"])
+    return b"transfer-encoding" in headers or headers.get(b"content-length", b"0") != b"0"
+
+
 async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
     """The body, if it is JSON by its headers and not longer than the limit."""
     kind = length = b""

@@ -141,7 +141,7 @@ def _operation(call: Operation, known: dict[int, Any], components: dict[str, Any
         operation["parameters"] = parameters
     if call.body is not None:
         operation["requestBody"] = {
-            "required": True,
+            "required": not call.is_body_optional,
             "content": {"application/json": {"schema": known[id(call.body)]}},
         }
     return operation

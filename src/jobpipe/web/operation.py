@@ -51,6 +51,7 @@ class Operation:
     """Status → the type of the answer, its media type where it is no JSON, or a Stream."""
     body: Any = None
     """The type of what is sent."""
+    is_body_optional: bool = False
     query: type[Any] = NoQuery
     headers: Mapping[str, Any] = field(default_factory=dict)
     """The headers that mean something to this call only, each with its type."""

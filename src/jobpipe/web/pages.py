@@ -40,7 +40,7 @@ _HEADERS = {
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
 }
-_VIEWS = re.compile(r"jobs(/[^/]+)?|schedules|limits|workers")
+_VIEWS = re.compile(r"jobs(/[^/]+)?|failed|schedules|limits|workers")
 """What comes after `/ui/`, beside the files: the first segment of each is that of a page of the dashboard."""
 _FOR_GOOD = "public, max-age=31536000, immutable"
 _ASK_AGAIN = "no-cache"
@@ -123,5 +123,9 @@ def _meta() -> dict[str, object]:
         "waiting": [status for status in JobStatus if status in WAITING],
         "finished": [status for status in JobStatus if status in FINISHED],
         "transitions": TRANSITIONS,
-        "actions": {"cancel": sources(Move.CANCEL), "retry": sources(Move.REVIVE)},
+        "actions": {
+            "cancel": sources(Move.CANCEL),
+            "retry": sources(Move.REVIVE),
+            "delete": [status for status in JobStatus if status in FINISHED],
+        },
     }

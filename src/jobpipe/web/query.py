@@ -9,9 +9,9 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ..errors import BadInputError
-from ..gateway.jobs import LONGEST_WAIT, MOST_AT_ONCE
+from ..gateway.jobs import LONGEST_WAIT, MOST_AT_ONCE, MOST_LINES
 from ..model.job import JobStatus
-from ..model.request import Name, Tag
+from ..model.request import Name, Search, Tag
 from ..model.validation import bad_input
 
 Q = TypeVar("Q")
@@ -29,6 +29,8 @@ class JobsQuery(Struct, kw_only=True, forbid_unknown_fields=True):
     type: Name | UnsetType = UNSET
     queue: Name | UnsetType = UNSET
     tag: Tag | UnsetType = UNSET
+    error: Search | UnsetType = UNSET
+    text: Search | UnsetType = UNSET
     limit: Annotated[int, Meta(ge=1, le=MOST_AT_ONCE)] = 50
     cursor: Annotated[str, Meta(extra_json_schema={"pattern": "^[0-9]{1,18}$"})] | UnsetType = UNSET
 
@@ -37,6 +39,12 @@ class EventsQuery(Struct, kw_only=True, forbid_unknown_fields=True):
     """What else than jobs to tell of."""
 
     pulse: bool = False
+
+
+class LogsQuery(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The number of lines that are known."""
+
+    after: Annotated[int, Meta(ge=0, le=MOST_LINES)] = 0
 
 
 class WaitQuery(Struct, kw_only=True, forbid_unknown_fields=True):

@@ -91,21 +91,18 @@ class ClaimLoop:
         while not self._is_stopping:
             wake.clear()
             pause = POLL * random.uniform(0.75, 1.0)  # noqa: S311
-            await self._give_back_stale()
-            rooms = self._rooms()
-            if rooms:
-                try:
-                    result = await self._async_store.call(self._claim, rooms)
-                except StoreError as error:
-                    if not failures:
-                        logger.warning("no jobs can be claimed for now: %s", error)
-                    pause = _AWAY_PAUSES[min(failures, len(_AWAY_PAUSES) - 1)]
-                    failures += 1
-                except Exception:
-                    logger.exception("no jobs could be claimed; trying again")
-                else:
+            try:
+                result = await self.look()
+            except StoreError as error:
+                if not failures:
+                    logger.warning("no jobs can be claimed for now: %s", error)
+                pause = _AWAY_PAUSES[min(failures, len(_AWAY_PAUSES) - 1)]
+                failures += 1
+            except Exception:
+                logger.exception("no jobs could be claimed; trying again")
+            else:
+                if result is not None:
                     failures = 0
-                    await self._take_on(result.claims)
                     if result.has_more and result.claims:
                         continue
                     if result.due_in is not None:
@@ -117,6 +114,16 @@ class ClaimLoop:
                     await wake.wait()
             except TimeoutError:
                 pass
+
+    async def look(self) -> ClaimResult | None:
+        """Claim what there is room for, and send it to the slots; None if there is no room."""
+        await self._give_back_stale()
+        rooms = self._rooms()
+        if not rooms:
+            return None
+        result = await self._async_store.call(self._claim, rooms)
+        await self.take_on(result.claims)
+        return result
 
     async def _give_back_stale(self) -> None:
         """Give back what waits here while no job ends, or for long: those that run take longer than the ones before."""
@@ -154,7 +161,8 @@ class ClaimLoop:
         held.expect(result.claims, asked_at)
         return result
 
-    async def _take_on(self, claims: list[Claim]) -> None:
+    async def take_on(self, claims: list[Claim]) -> None:
+        """Send what was claimed to the slots."""
         envelopes: list[Envelope[HeldJob]] = []
         unkeyed: list[HeldJob] = []
         for run in self._held.hold(claims):
@@ -168,7 +176,7 @@ class ClaimLoop:
             except Exception as error:
                 # Values that no call lets in: another program wrote them into the store.
                 run.began_at = run.taken_at
-                self._settler.end(run, Outcome(move=Move.FAIL, error=error_of(error)))
+                self._settler.end(run, Outcome(move=Move.FAIL, error=error_of(error)), error)
                 continue
             if run.key is not None:
                 unkeyed.append(run)

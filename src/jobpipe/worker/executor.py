@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
+from contextvars import Token
 from functools import partial
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
@@ -17,15 +17,14 @@ from ..errors import BadInputError
 from ..jobtypes.current import CurrentJob, reset_current, set_current
 from ..model import json
 from ..model.job import Move
-from ..model.lease import Claim, Outcome
+from ..model.lease import Outcome
 from ..model.outcome import Carried, Hopeless, outcome_of
 from .held import HeldJob
 
 if TYPE_CHECKING:
+    from ..gateway.tracing import Tracing
     from .held_jobs import HeldJobs
     from .settler import Settler
-
-logger = logging.getLogger("jobpipe")
 
 Invoker = Callable[[Context, Envelope[Any]], Any]
 
@@ -38,9 +37,21 @@ _SIGNALS = (RateLimited, StopEnvelope, StopType)
 class Executor:
     """Makes the envelopes of one runner. Plain functions begin and report in their threads, all else is on the loop."""
 
-    def __init__(self, held: HeldJobs, settler: Settler) -> None:
+    on_error: Callable[[BaseException], object] | None = None
+    """Called with what a handler raised, or why its result is none: for who runs one job in a test."""
+
+    def __init__(
+        self,
+        held: HeldJobs,
+        settler: Settler,
+        tracing: Tracing | None = None,
+        *,
+        keeps_logs: bool = False,
+    ) -> None:
         self._held = held
         self._settler = settler
+        self._tracing = tracing
+        self._keeps_logs = keeps_logs
         self._by_queue = bool(held.pools.concurrency)
 
     def envelope(self, run: HeldJob) -> Envelope[HeldJob]:
@@ -84,7 +95,7 @@ class Executor:
             run = envelope.payload
             if not self._held.begin(run):
                 return
-            token = set_current(self._current(run, context))
+            token = self._enter(run, context)
             try:
                 seen = Envelope(
                     envelope.invoke,
@@ -99,7 +110,7 @@ class Executor:
             except _SIGNALS as signal:
                 raise Carried(signal) from None
             finally:
-                reset_current(token)
+                self._leave(run, token)
 
         return run_stamped
 
@@ -117,26 +128,38 @@ class Executor:
     async def _run_coroutine(self, context: Context, envelope: Envelope[HeldJob]) -> None:
         run = envelope.payload
         if self._held.begin(run):
-            token = set_current(self._current(run, context))
+            token = self._enter(run, context)
             try:
                 run.result = _result(await run.job_type.run(self._argument(run)))
             except _SIGNALS as signal:
                 raise Carried(signal) from None
             finally:
-                reset_current(token)
+                self._leave(run, token)
 
     def _run_function(self, context: Context, envelope: Envelope[HeldJob]) -> None:
         run = envelope.payload
         if self._held.begin(run):
-            # Why never reset: each call in a thread has a context of its own.
-            set_current(self._current(run, context))
+            # Why never left: each call in a thread has a context of its own.
+            self._enter(run, context)
             try:
                 run.result = _result(run.job_type.run(self._argument(run)))
             except _SIGNALS as signal:
                 raise Carried(signal) from None
 
+    def _enter(self, run: HeldJob, context: Context) -> Token[CurrentJob]:
+        """The handler is about to be called here."""
+        if self._tracing is not None:
+            run.span = self._tracing.begin(run.claim)
+        return set_current(self._current(run, context))
+
+    def _leave(self, run: HeldJob, token: Token[CurrentJob]) -> None:
+        reset_current(token)
+        if run.span is not None:
+            run.span.leave()
+
     def _current(self, run: HeldJob, context: Context) -> CurrentJob:
-        return CurrentJob(run.claim, context, partial(self._held.report, run))
+        log_of_run = partial(self._held.log_of, run) if self._keeps_logs and run.job_type.logs else None
+        return CurrentJob(run.claim, context, partial(self._held.report, run), log_of_run)
 
     def _argument(self, run: HeldJob) -> Any:
         try:
@@ -146,21 +169,27 @@ class Executor:
 
     def _succeeded(self, context: Context, envelope: Envelope[HeldJob]) -> None:
         run = envelope.payload
-        self._settler.end(run, Outcome(move=Move.SUCCEED, result=run.result, progress=run.progress))
+        self._end(run, Outcome(move=Move.SUCCEED, result=run.result, progress=run.progress))
 
     def _failed(self, context: Context, envelope: Envelope[HeldJob], error: BaseException) -> Decision:
         run = envelope.payload
-        if run.is_gone:
-            return drop()
+        if self.on_error is not None:
+            self.on_error(error)
         if run.is_cancelling:
             outcome = Outcome(move=Move.CANCEL, progress=run.progress)
         else:
             job_type = run.job_type
             outcome = outcome_of(error, run.claim, job_type.backoff, job_type.is_final)
             outcome = replace(outcome, progress=run.progress)
-            _log(run.claim, outcome)
-        self._settler.end(run, outcome)
+        self._end(run, outcome, error)
         return drop()
+
+    def _end(self, run: HeldJob, outcome: Outcome, error: BaseException | None = None) -> None:
+        try:
+            self._settler.end(run, outcome, error)
+        finally:
+            if run.span is not None:
+                run.span.end(None if run.is_gone else outcome, error)
 
 
 def _result(value: Any) -> bytes:
@@ -174,20 +203,3 @@ def _result(value: Any) -> bytes:
     except BadInputError as error:
         raise Hopeless from error
     return raw
-
-
-def _log(claim: Claim, outcome: Outcome) -> None:
-    """One line for a run that did not succeed; the traceback is in the job's history."""
-    what = "" if outcome.error is None else f": {outcome.error.type}: {outcome.error.message}"
-    if outcome.move is Move.FAIL:
-        logger.warning("job %s (%s) failed at attempt %d%s", claim.id, claim.type, claim.attempts, what)
-    elif outcome.move is Move.CANCEL:
-        logger.info("job %s (%s) cancelled itself%s", claim.id, claim.type, what)
-    else:
-        logger.info(
-            "job %s (%s) runs again in %s s%s",
-            claim.id,
-            claim.type,
-            f"{outcome.delay:,.3f}".rstrip("0").rstrip("."),
-            what,
-        )

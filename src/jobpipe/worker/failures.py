@@ -51,6 +51,11 @@ class Failures:
         if self._hooks:
             self._loop.call_soon_threadsafe(lambda: self._do_soon(self._report_rescued(ids)))
 
+    async def finish(self) -> None:
+        """Wait until the hooks that are under way have ended."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
     async def stop(self, grace: float) -> None:
         """Let the hooks that are under way end within the grace."""
         if self._tasks:

@@ -11,7 +11,9 @@ from ..model.job import Progress
 from ..model.lease import Claim
 
 if TYPE_CHECKING:
+    from ..gateway.tracing import RunSpan
     from ..jobtypes.jobtype import JobType
+    from .run_log import RunLog
     from .slots import Pools
 
 _FIRST = 10_000
@@ -24,7 +26,7 @@ class HeldJob:
     __slots__ = (
         *("began_at", "claim", "envelope", "is_cancelling", "is_ended", "is_gone", "job_type", "progress"),
         *("begins_before", "held_until", "is_begin_stored", "is_begin_told", "is_limited", "key", "pool"),
-        *("result", "taken_at"),
+        *("log", "result", "seconds", "span", "taken_at"),
     )
 
     envelope: Envelope[HeldJob]
@@ -45,11 +47,14 @@ class HeldJob:
         self.is_begin_told = (
             claim.has_begun
         )  # may it be `running` in the store? Until that answers, nobody knows
+        self.seconds = 0.0  # that its run took, once it has ended
         self.is_ended = False
         self.is_cancelling = False  # somebody wants it cancelled, and it was told
         self.is_gone = False  # given back, or lost: whatever comes of it is not recorded
         self.progress: Progress | None = None
         self.result: bytes | None = None
+        self.span: RunSpan | None = None
+        self.log: RunLog | None = None  # until it logs something
 
     def expire_by(self, asked_at: float) -> None:
         """Keep to its expiry, if it has one. Why since it was asked for: the store's time was no earlier then."""

@@ -18,8 +18,10 @@ from rate_envelope_queue import AsyncRateEnvelopeQueue
 from ..errors import LeaseLostError, StoreError
 from ..model.job import Progress
 from ..model.lease import Claim, Lease, LeaseState
+from ..model.logs import LogChunk
 from .begins import Begins
 from .held import HeldJob
+from .run_log import RunLog
 
 if TYPE_CHECKING:
     from ..gateway.lazy_store import Gateway
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
     from .slots import Pool, Pools
 
 logger = logging.getLogger("jobpipe")
+
+_LOG_LATER = 0.25
+"""Seconds within which most runs end: what these log is stored with their outcomes."""
 
 
 class HeldJobs:
@@ -70,6 +75,7 @@ class HeldJobs:
             str, list[HeldJob]
         ] = {}  # by type that cools once that is stored: what waits for it
         self._progress: dict[Lease, Progress] = {}
+        self._logging: dict[Lease, RunLog] = {}
         self._releases: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()  # one was settled or given back
 
@@ -84,6 +90,12 @@ class HeldJobs:
     async def wait_until_none(self) -> None:
         """Return when all are settled or given back."""
         while self._held:
+            self._changed.clear()
+            await self._changed.wait()
+
+    async def wait_until_settled(self) -> None:
+        """Return when all that have ended are settled."""
+        while any(run.is_ended for run in self._held.values()):
             self._changed.clear()
             await self._changed.wait()
 
@@ -167,6 +179,14 @@ class HeldJobs:
         if self.on_progress is not None:
             self.on_progress()
 
+    def log_of(self, run: HeldJob) -> RunLog:
+        """Where what its handler logs is kept; from any thread."""
+        if run.log is None:
+            # Why no lock: who holds it may be who logs, when garbage is collected.
+            log = RunLog(self.now, run.started_at - run.began_at)
+            run.log = self._logging.setdefault(run.claim.lease, log)
+        return run.log
+
     def end(self, run: HeldJob) -> bool:
         """Its handler is done with it, and it is to be settled; False if it was given back, or has ended before."""
         with self._lock:
@@ -175,7 +195,8 @@ class HeldJobs:
             run.is_ended = True
         self.begins.discard(run)
         now = self.now()
-        self._meters.run_seconds[run.claim.type].observe(now - run.began_at)
+        run.seconds = now - run.began_at
+        self._meters.run_seconds[run.claim.type].observe(run.seconds)
         run.pool.unended -= 1
         run.pool.prefetch.ended(now)
         return True
@@ -183,6 +204,8 @@ class HeldJobs:
     def settled(self, lease: Lease) -> HeldJob | None:
         """The store has taken its outcome, or refused it."""
         self._progress.pop(lease, None)
+        if self._logging:
+            self._logging.pop(lease, None)
         self._changed.set()
         return self._held.pop(lease, None)
 
@@ -215,6 +238,7 @@ class HeldJobs:
     async def _release(self, runs: list[HeldJob]) -> None:
         for run in runs:
             self._let_go(run)
+        await self._write_logs(runs)
         try:
             await self._async_store.call(
                 self._store.release, [run.claim.lease for run in runs], [run.key for run in runs]
@@ -227,6 +251,14 @@ class HeldJobs:
             run.pool.prefetch.has_more = True
             self._queue.cancel(run.envelope)
 
+    async def _write_logs(self, runs: list[HeldJob]) -> None:
+        logs = [(run.claim.lease, chunk) for run in runs if run.log is not None for chunk in run.log.close()]
+        if logs:
+            try:
+                await self._async_store.call(self._store.write_logs, logs)
+            except Exception as error:  # the jobs are given back without them
+                logger.warning("what %d jobs logged last could not be stored: %s", len(runs), error)
+
     def _release_soon(self, runs: list[HeldJob]) -> None:
         if runs:
             self._do_soon(self._release(runs))
@@ -237,6 +269,7 @@ class HeldJobs:
         task.add_done_callback(self._releases.discard)
 
     def _let_go(self, run: HeldJob) -> None:
+        self._logging.pop(run.claim.lease, None)
         if self._held.pop(run.claim.lease, None) is not None:
             self.begins.discard(run)
             run.pool.unended -= 1
@@ -277,6 +310,25 @@ class HeldJobs:
         """What was reported since the last call."""
         taken, self._progress = self._progress, {}
         return list(taken.items())
+
+    def unstored_logs(self) -> list[tuple[Lease, LogChunk]]:
+        """What runs have logged that take longer than most."""
+        since = self.now() - _LOG_LATER
+        logs = []
+        for lease, log in list(self._logging.items()):
+            run = self._held.get(lease)
+            if run is None:
+                # A handler went on to log though its job was given back, or has ended.
+                self._logging.pop(lease, None)
+            elif not run.is_ended and run.began_at <= since:
+                logs += [(lease, chunk) for chunk in log.unstored()]
+        return logs
+
+    def stored_logs(self, chunks: Sequence[tuple[Lease, LogChunk]]) -> None:
+        """The store has them."""
+        for lease, chunk in chunks:
+            if (log := self._logging.get(lease)) is not None:
+                log.stored(chunk)
 
     def extended(self, states: Mapping[Lease, LeaseState], asked_at: float) -> None:
         """The store was asked to extend leases, and has answered."""

@@ -30,6 +30,7 @@ _LONGEST_PAUSE = 1.0
 _LONGEST_UNTOLD = 0.05
 """Seconds: a job that began before is to be seen running."""
 _PRUNE_EVERY = 60.0
+_SUM_UP_EVERY = 60.0
 _TELLING = "telling that it lives"
 _AGAIN = 2.0
 """Seconds after which what failed is tried again, at the latest."""
@@ -80,6 +81,7 @@ class Maintenance:
             _Task("counting jobs", 1.0, self._look),
             _Task("looking at schedules", 1.0, self._tick),
             _Task("deleting old jobs", _PRUNE_EVERY, self._prune),
+            _Task("summing up", _SUM_UP_EVERY, self._sum_up),
         ]
 
     def greet(self) -> None:
@@ -89,6 +91,7 @@ class Maintenance:
     def leave(self) -> None:
         """Have the worker forgotten."""
         if self._runner is not None:
+            self._sum_up()
             info = self._runner.info()
             self._attempt(_TELLING, lambda: self._store.beat(info, 0))
 
@@ -99,6 +102,7 @@ class Maintenance:
                 sooner = self._attempt(task.what, task.do)
                 task.due_at = now + (task.every if sooner is None else min(sooner, task.every))
         self._attempt("noting progress", self._note_progress)
+        self._attempt("storing logs", self._store_logs)
         return min(task.due_at for task in self._tasks)
 
     def _attempt(self, what: str, do: Callable[[], float | None]) -> float | None:
@@ -141,13 +145,25 @@ class Maintenance:
             self._tell_begins(after=0.0)
             self._store.progress(reports)
 
+    def _store_logs(self) -> None:
+        chunks = self._held.unstored_logs() if self._held is not None else []
+        if chunks and self._held is not None:
+            self._tell_begins(after=0.0)
+            self._store.write_logs(chunks)
+            self._held.stored_logs(chunks)
+
     def _rescue(self) -> float | None:
         reach("rescue-before")
         rescued = self._store.rescue()
         if rescued:
             reach("rescue-after")
         for job in rescued:
-            logger.warning("job %s was lost by its worker %s: it is %s now", job.id, job.worker, job.status)
+            logger.log(
+                logging.ERROR if job.status is JobStatus.FAILED else logging.WARNING,
+                "job %s was lost by its worker %s: it is %s now",
+                *(job.id, job.worker, job.status),
+                extra={"job_id": job.id, "job_type": job.type, "attempt": job.attempts},
+            )
         failed = [job.id for job in rescued if job.status is JobStatus.FAILED]
         if failed and self._on_failed is not None:
             self._on_failed(failed)
@@ -157,6 +173,10 @@ class Maintenance:
     def _beat(self) -> None:
         if self._runner is not None:
             self._store.beat(self._runner.info(), self._beat_every * _KNOWN_FOR)
+
+    def _sum_up(self) -> None:
+        if self._runner is not None:
+            self._runner.log.sum_up()
 
     def _look(self) -> None:
         self._on_counts(self._store.counts())

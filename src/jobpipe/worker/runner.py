@@ -26,12 +26,14 @@ from ..stores.base import News
 from .claim_loop import ClaimLoop
 from .executor import Executor
 from .held_jobs import HeldJobs
+from .outcome_log import OutcomeLog
 from .settler import Settler
 from .slots import Pools
 
 if TYPE_CHECKING:
     from ..gateway.lazy_store import Gateway
     from ..gateway.signals import Signals
+    from ..gateway.tracing import Tracing
     from ..jobtypes.jobtype import JobType
     from .failures import Failures
     from .meters import Meters
@@ -57,7 +59,9 @@ class Runner:
         queues: Mapping[str, int | None] | None = None,
         except_queues: Sequence[str] = (),
         queue_limits: Sequence[Limit] = (),
+        tracing: Tracing | None = None,
         clock: Clock = _CLOCK,
+        keeps_logs: bool = False,
         name: str | None = None,
     ) -> None:
         # Why not all: what is off here may be on in another process, which must get the job.
@@ -84,22 +88,23 @@ class Runner:
             "jobpipe", workers=slots, stop_mode="stop", clock=clock, concurrency=pools.concurrency
         )
         self.held = HeldJobs(gateway, types, self.queue, pools, meters, clock.now, lease=lease)
-        self._settler = Settler(gateway, self.held, failures)
-        executor = Executor(self.held, self._settler)
-        self._claims = ClaimLoop(
+        self.log = OutcomeLog()
+        self._settler = Settler(gateway, self.held, failures, self.log)
+        self.executor = Executor(self.held, self._settler, tracing, keeps_logs=keeps_logs)
+        self.claims = ClaimLoop(
             gateway,
             self._worker,
             self.held,
-            executor,
+            self.executor,
             self._settler,
             self.queue,
             lease=lease,
         )
 
-    async def start(self) -> None:
-        """Begin to claim jobs."""
+    async def start(self, *, by_itself: bool = True) -> None:
+        """Begin to claim jobs; if not by itself, only when `claims.look()` is called."""
         store, async_store, feed = self._gateway
-        wake, held = self._claims.wake_from_thread, self.held
+        wake, held = self.claims.wake_from_thread, self.held
         if store.capabilities.shared:  # this process has no other notice of what others enqueue
             self._leave.append(await async_store.call(feed.listen, News.WORK, wake))
         await self.queue.start()
@@ -108,14 +113,15 @@ class Runner:
             self._signals.on_cancel(held.cancel),
             self._signals.on_pause(lambda queue: held.call_from_thread(held.give_back_queue, queue)),
         ]
-        self._claims.start()
+        if by_itself:
+            self.claims.start()
 
     async def stop(self, grace: float) -> None:
         """Claim no more, wait up to `grace` seconds for what runs, and give back what does not end in time."""
         for leave in self._leave:
             leave()
         self.queue.pause()
-        await self._claims.stop()
+        await self.claims.stop()
         await self.held.give_back(self.held.waiting())
         try:
             async with asyncio.timeout(grace):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import SettingsError, StoreAwayError
 from ..model.ids import slots_of
 from ..model.text import did_you_mean
+from .capture import OFF, Captures
 from .failures import Failures, Hook
 from .heartbeat import Heartbeat
 from .maintenance import Maintenance
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from ..gateway.signals import Signals
     from ..gateway.throughput import Throughput
     from ..gateway.timetable import Timetable
+    from ..gateway.tracing import Tracing
     from ..jobtypes.jobtype import JobType
     from ..model.counts import Counts
     from ..model.gate import Limit
@@ -55,6 +57,7 @@ class Service:
         *,
         register: Callable[[Service | None], None],
         queue_limits: Sequence[Limit] = (),
+        tracing: Tracing | None = None,
     ) -> None:
         self.meters = Meters()
         self.is_stopping = False
@@ -63,14 +66,17 @@ class Service:
         self.is_ended = False
         self._lazy_store = lazy_store
         self._settings = settings
-        self._types = _chosen(types, settings.types)
+        self.types = _chosen(types, settings.types)
+        """Those whose jobs it runs, where they are on."""
         self._queue_limits = queue_limits
+        self._tracing = tracing
         self._schedules = schedules
         self._signals = signals
         self._throughput = throughput
         self._hooks = hooks
         self._register = register  # RuntimeError where another one runs the jobs of the same pipe
         self._has_store = True  # as far as the last probe knew
+        self._captures = Captures(settings.job_logs)
         self.runner: Runner | None = None
         self._failures: Failures | None = None
         self._heartbeat: Heartbeat | None = None
@@ -82,17 +88,20 @@ class Service:
         try:
             await self._start()
         except BaseException:
+            self._captures.stop()
             self._register(None)
             raise
         self.is_started = True
 
     async def _start(self) -> None:
+        if self._lazy_store.substitute is not None:
+            return  # Why: within `pipe.testing()` nothing runs by itself
         gateway = await asyncio.to_thread(self._opened)
         self._failures = Failures(gateway, self._hooks)
         if self._settings.workers:
             self.runner = Runner(
                 gateway,
-                self._types,
+                self.types,
                 self._signals,
                 self.meters,
                 self._failures,
@@ -101,7 +110,10 @@ class Service:
                 queues=slots_of(self._settings.queues),
                 except_queues=self._settings.except_queues,
                 queue_limits=self._queue_limits,
+                tracing=self._tracing,
+                keeps_logs=self._captures.mode != OFF,
             )
+            self._captures.start()
             await self.runner.start()
         self._heartbeat_store = gateway.store.sibling()
         self._heartbeat = Heartbeat(self.maintenance(self._heartbeat_store), self.runner)
@@ -126,6 +138,7 @@ class Service:
         )
 
     def _on_counts(self, counts: Counts) -> None:
+        self._captures.renew()
         self._throughput.note(counts)
         self.meters.forget_others(
             {each.queue for each in counts.tallies}, {each.type for each in counts.tallies}
@@ -181,6 +194,7 @@ class Service:
             if self._heartbeat_store is not None:
                 await asyncio.to_thread(self._heartbeat_store.close)
         finally:
+            self._captures.stop()
             self.is_ended = True
 
     async def close(self) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..gateway.lazy_store import Gateway
     from .failures import Failures
     from .held_jobs import HeldJobs
+    from .outcome_log import OutcomeLog
 
 logger = logging.getLogger("jobpipe")
 
@@ -29,18 +30,20 @@ _AWAY_PAUSES = (0.05, 0.2, 1.0)
 class Settler:
     """The outcomes that are to be recorded; used on one event loop."""
 
-    def __init__(self, gateway: Gateway, held: HeldJobs, failures: Failures | None) -> None:
+    def __init__(self, gateway: Gateway, held: HeldJobs, failures: Failures | None, log: OutcomeLog) -> None:
         self._store, self._async_store, _ = gateway
         self._held = held
         self._failures = failures
+        self._log = log
         self._settlements: list[Settlement] = []
         self._task: asyncio.Task[None] | None = None
 
-    def end(self, run: HeldJob, outcome: Outcome) -> None:
-        """A run has ended: record its outcome soon, with those of all that end meanwhile."""
+    def end(self, run: HeldJob, outcome: Outcome, error: BaseException | None = None) -> None:
+        """A run has ended, maybe with an error: record its outcome soon, with those of all that end meanwhile."""
         if not self._held.end(run):
             return
-        settlement = Settlement(run.claim.lease, outcome, run.started_at)
+        logs = () if run.log is None else run.log.close()
+        settlement = Settlement(run.claim.lease, outcome, run.started_at, logs)
         if self._failures and outcome.move is Move.FAIL:
             self._failures.before_settle(run.claim, outcome, partial(self._settle_soon, settlement))
         else:
@@ -50,6 +53,8 @@ class Settler:
         wake = self._held.wake
         if run.pool.is_low and not wake.is_set():
             wake.set()
+        # Why last: the program's own log handlers may raise, and the outcome is to be recorded nevertheless.
+        self._log.add(run, outcome, error)
 
     def _settle_soon(self, settlement: Settlement) -> None:
         self._settlements.append(settlement)

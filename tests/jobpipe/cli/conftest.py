@@ -12,10 +12,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.testing
 from typer.testing import CliRunner
 
 from jobpipe.cli.main import app
@@ -26,6 +28,9 @@ from ...support.waiting import LIMIT
 
 Start = Callable[..., Program]
 Called = subprocess.CompletedProcess[str]
+
+# Why: to make the parser of all commands takes 30 ms, most of a call in this process.
+typer.testing._get_command = cache(typer.testing._get_command)  # type: ignore[attr-defined]
 
 _COLOURS = re.compile(r"\x1b\[[\d;?]*[A-Za-z]")
 

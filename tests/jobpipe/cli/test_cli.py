@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from jobpipe import __version__
 from jobpipe.cli.main import app
 from jobpipe.errors import JobpipeError, SettingsError
 from jobpipe.process.listening import listen, url_of
@@ -415,8 +416,9 @@ def test_a_taken_port_ends_serve_with_one_line(start: Start) -> None:
 
 
 def test_serve_listens_runs_jobs_and_stops_with_code_0(start: Start) -> None:
-    jobpipe = start("serve", "shop:pipe", "--processes", "2")
-    url = jobpipe.line(r"listening on (http://127\.0\.0\.1:\d+)$")[1]
+    jobpipe = start("serve", "shop:pipe", "--processes", "2", "--except-queues", "a,b")
+    runs = "types block, echo, poison, stuck; all queues but a, b; 4 slots; 2 processes"
+    url = jobpipe.line(rf"store sqlite:///jobs\.db; {runs}; listening on (http://127\.0\.0\.1:\d+)$")[1]
     assert ask(f"{url}/health") == {"status": "ok"}
     job = call_json("enqueue", "echo", "[1]", "--wait", "--store", "sqlite:///jobs.db")
     assert (job["status"], job["result"]) == ("done", [1])
@@ -479,7 +481,11 @@ def test_a_second_signal_ends_a_blocked_process_with_130(start: Start) -> None:
 def test_logs_are_json_where_the_program_wants_it(start: Start, folder: Path) -> None:
     (folder / "quiet.py").write_text("from jobpipe import Jobpipe\npipe = Jobpipe('memory://', log='json')\n")
     jobpipe = start("worker", "quiet:pipe")
-    jobpipe.line('"message": "working"')
+    event = json.loads(jobpipe.line(".*working.*")[0])
+    assert (
+        event["message"]
+        == f"jobpipe {__version__}; store memory://; types echo; all queues; 4 slots; working"
+    )
     jobpipe.kill(signal.SIGTERM)
     assert jobpipe.code() == 0
     assert all(json.loads(line) for line in jobpipe.rest())

@@ -45,9 +45,7 @@ def test_a_misspelt_word_gets_a_suggestion(arguments: list[str], said: str) -> N
 
 def test_a_store_that_is_away_is_a_line(folder: Path) -> None:
     check_line(call_process("jobs"), 2, "names a store that does not exist: 'sqlite:///jobpipe.db'")
-    check_line(
-        call_process("enqueue", "echo", "--store", "sqlite:///no/x.db"), 1, "does not exist: make it first"
-    )
+    check_line(call_process("enqueue", "echo", "--store", "sqlite:///no/x.db"), 1, "does not exist: make it")
     (folder / "broken.db").write_bytes(b"no database" * 1000)
     check_line(call_process("jobs", "--store", "sqlite:///broken.db"), 1, "no SQLite file")
     check_line(call_process("jobs", "--store", "nosuch://x"), 2, "must begin with")

@@ -1,12 +1,15 @@
-"""`cancel` and `retry`: of some jobs by their ids, and of many after a question."""
+"""`cancel`, `retry` and `delete`: of some jobs by their ids, and of many after a question."""
 
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 
 import pytest
 
+from jobpipe import FailureGroup, Failures
 from jobpipe.cli import target
+from jobpipe.cli.render.tables import print_failures
 
 from .conftest import call, call_json, call_process, terminal
 
@@ -70,3 +73,38 @@ def test_a_question_is_not_answered_by_a_file(folder: object) -> None:
     ended = call_process("cancel", "--all", input="y\n")
     assert (ended.returncode, ended.stdout) == (2, "")
     assert "pass --yes to cancel 1 job\n" in ended.stderr
+
+
+def test_finished_jobs_are_deleted_by_a_filter(jobs: list[str]) -> None:
+    call("cancel", "a", "b", *jobs)
+    told = call("delete", "--queue", "mine", *jobs, code=2)
+    assert told == "error: no terminal to confirm on, pass --yes to delete 2 jobs\n"
+    assert call("delete", "--error", "Nothing", *jobs) == "0 jobs\n"
+    assert call("delete", "a", *jobs) == "a deleted\n"
+    assert call_json("delete", "--all", "--yes", *jobs) == {"count": 1}
+    assert statuses(jobs) == {"c": "scheduled"}
+    for arguments in ([], ["a", "--all"]):
+        assert call("delete", *arguments, *jobs, code=2).startswith("error: ID is required, or a filter")
+
+
+def test_a_job_is_retried_with_another_payload(jobs: list[str]) -> None:
+    call("cancel", "a", "b", *jobs)
+    assert call("retry", "a", "--payload", '{"b": 2}', *jobs) == "a queued\n"
+    assert call_json("job", "a", *jobs)["payload"] == {"b": 2}
+    assert call("retry", "b", "--payload", "{", *jobs, code=2).startswith("error: --payload ")
+    for wrong in (["a", "b"], ["--all", "--yes"]):
+        told = call("retry", *wrong, "--payload", "1", *jobs, code=2)
+        assert told == "error: --payload can be given for one job only, by its ID\n"
+
+
+def test_failures_are_listed(there: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("failures", *there) == "no failed jobs\n"
+    assert call_json("failures", *there) == {"failures": [], "counted": 0, "is_complete": True}
+    at = datetime(2030, 1, 1, 12, tzinfo=UTC)
+    group = FailureGroup(type="mail", error="Boom", count=1234, first_at=at, last_at=at, last_id="a")
+    print_failures(Failures(failures=[group], counted=1234, is_complete=False), UTC)
+    assert capsys.readouterr().out.splitlines() == [
+        "TYPE  ERROR  COUNT  FIRST                 LAST                  LAST ID",
+        "mail  Boom   1,234  2030-01-01T12:00:00Z  2030-01-01T12:00:00Z  a",
+        "only the 1,234 jobs that failed last are counted",
+    ]

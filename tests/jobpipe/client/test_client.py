@@ -134,6 +134,23 @@ def test_jobs_and_queues_are_managed(client: Client) -> None:
     assert client.retry_many_sync(queue="lane") == 1
     assert not client.resume_sync("lane").paused
     assert client.wait_sync("held", LIMIT).status == "done"
+    assert [job.id for job in client.page_sync(text="HELD").jobs] == ["held"]
+    assert client.delete_many_sync(status="done", queue="lane") == 1
+
+
+def test_failures_are_grouped_and_retried_with_another_payload(client: Client) -> None:
+    client.enqueue_sync("fail", "no luck", id="unlucky", max_retries=0, tags=["sad"])
+    failed = client.wait_sync("unlucky", LIMIT)
+    assert failed.error is not None
+    group = next(each for each in client.failures_sync().failures if each.last_id == "unlucky")
+    assert (group.type, group.error, group.count) == ("fail", failed.error.type, 1)
+    assert group.first_at == group.last_at == failed.finished_at
+    with pytest.raises(BadInputError, match="payload"):
+        client.retry_sync("unlucky", payload={"no": "text"})
+    assert client.retry_sync("unlucky", payload="again").payload == "again"
+    client.wait_sync("unlucky", LIMIT)
+    assert [job.id for job in client.page_sync(error=failed.error.type, tag="sad").jobs] == ["unlucky"]
+    assert client.delete_many_sync(error=failed.error.type, tag="sad") == 1
 
 
 def test_schedules_are_managed(client: Client) -> None:

@@ -128,7 +128,8 @@ def test_the_job_of_a_made_id_is_new_though_the_service_knows_it_by_now() -> Non
         lambda: verbs.retry("a"),
         lambda: verbs.run_schedule("s"),
         lambda: verbs.cancel("a"),
-        lambda: verbs.cancel_many(),
+        lambda: verbs.cancel_many(all=True),
+        lambda: verbs.delete_many(all=True),
         lambda: verbs.pause("q"),
         lambda: verbs.drop_schedule("s"),
     ],
@@ -260,6 +261,10 @@ def test_a_proxy_that_has_no_service_is_asked_again() -> None:
         (lambda: verbs.enqueue_many([JobRequest(), JobRequest(payload="\0")]), "jobs[1].payload"),
         (lambda: verbs.page(status="nosuch"), "status"),
         (lambda: verbs.cancel_many(queue="a b"), "queue"),
+        (lambda: verbs.cancel_many(), "all"),
+        (lambda: verbs.delete_many(all=True, type="a"), "all"),
+        (lambda: verbs.page(text=""), "text"),
+        (lambda: verbs.retry("a", payload=float("nan")), "payload"),
         (lambda: verbs.wait("a", -1), "timeout"),
         (lambda: verbs.get(1), "id"),  # type: ignore[arg-type]
         (lambda: verbs.put_schedule("s", {}), "request"),  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobpipe.errors import BadInputError
-from jobpipe.model.backoff import Backoff
+from jobpipe.model.outcome import Backoff
 
 SECONDS = st.floats(0, 1e6)
 

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from jobpipe.errors import BadInputError, Cancel, Retry, Snooze
-from jobpipe.model.backoff import Backoff
 from jobpipe.model.job import Move, instant
-from jobpipe.model.outcome import Carried, Hopeless, error_of, outcome_of
+from jobpipe.model.outcome import Backoff, Carried, Hopeless, error_of, outcome_of
 from jobpipe.stores.base import Claim, Lease, Outcome
 from rate_envelope_queue import RateLimited, StopType
 

@@ -147,5 +147,11 @@ def test_planted_values_harm_their_own_job_alone(planting: tuple[str, Plant, dic
             for id in values:
                 assert (await pipe.get(id)).status is JobStatus.FAILED, id
             assert len((await pipe.page(limit=100)).jobs) == len(values) + len(good)
+            broken = [group for group in (await pipe.failures()).failures if group.error == "BrokenJob"]
+            assert sum(group.count for group in broken) > 0
+            for id, (name, value) in values.items():
+                plant(id, name, value)
+            assert (await pipe.failures()).counted > 0
+            assert len((await pipe.page(limit=100, error="BrokenJob")).jobs) > 0
 
     run(scenario())

@@ -84,7 +84,7 @@ def test_schema_of_an_older_program_is_brought_up_to_date(
     admin.execute(OLD_JOB.format(schema_of(url)))
     with closing(PostgresStore(url)) as newer:
         assert newer.migrate() == names[known:]
-        assert newer.rescue() == [Rescued("old", "w1", JobStatus.QUEUED)]
+        assert newer.rescue() == [Rescued("old", "w1", JobStatus.QUEUED, "work", 1)]
         assert finish(newer, take_one_ahead(newer))
         assert [run.number for run in look(newer, "old").history] == [1, 2]
         put(newer, new_job("a"))
@@ -254,6 +254,19 @@ def test_running_jobs_are_found_among_many_that_are_claimed_ahead(
     assert "jobs_running" in plan_of_page(postgres_url, Filter(status=JobStatus.RUNNING))
 
 
+def test_prune_deletes_no_more_than_it_may_however_it_is_planned(
+    store: PostgresStore, postgres_url: str, admin: psycopg.Connection
+) -> None:
+    """A small table that the server knows well had the jobs looked for again after each that was deleted."""
+    put(store, *(new_job(f"past{n}") for n in range(20)))
+    admin.execute(f"DELETE FROM {schema_of(postgres_url)}.jobs")
+    admin.execute(f"ANALYZE {schema_of(postgres_url)}.jobs")
+    ids = [f"j{n}" for n in range(20)]
+    put(store, *(new_job(id) for id in ids))
+    store.cancel(ids)
+    assert store.prune(-1, limit=5) == 5
+
+
 def plan_of_page(url: str, filter: Filter) -> str:
     step = page_step(Statements(schema_of(url)), filter, 9, 9)
     with closing(Connections(Address.parse(url)).open()) as connection:
@@ -267,6 +280,20 @@ def test_jobs_of_a_tag_are_found_by_its_index(store: PostgresStore, postgres_url
         plan = plan_of_page(postgres_url, filter)
         assert "Index Only Scan Backward using tagged_pkey" in plan
         assert "jobs_pkey" in plan
+
+
+def test_the_last_failures_are_found_by_the_index_on_when_they_failed(
+    store: PostgresStore, postgres_url: str
+) -> None:
+    """A million others are not sorted."""
+    put(store, new_job("a"))
+    query = Statements(schema_of(postgres_url))("failures")
+    with closing(Connections(Address.parse(postgres_url)).open()) as connection:
+        # Why off: of an empty table any plan will do.
+        for other in ("sort", "seqscan", "bitmapscan"):
+            connection.execute(f"SET enable_{other} = off")
+        plan = str(connection.execute(b"EXPLAIN " + query, {"head": 300, "limit": 10}).fetchall())
+    assert "Index Scan Backward using jobs_failed_at" in plan, plan
 
 
 def test_check_says_what_it_is_and_how_durable(store: PostgresStore, postgres_url: str) -> None:

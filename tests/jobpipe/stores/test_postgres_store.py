@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from jobpipe.stores.base import Store
-from jobpipe.stores.postgres import PostgresStore
 from jobpipe.testing import ManualTime, StoreContract, StoreHarness
 from jobpipe.testing.model import StoreMachine
 
-from ...support.servers_postgres import postgres_schema
+from ...support.servers_postgres import PostgresStores
 
 
 class PostgresHarness(StoreHarness):
     claimers = 60
 
-    def __init__(self, url: str) -> None:
-        self._url = url
+    def __init__(self, open: Callable[..., Store]) -> None:
+        self._open = open
         self._time = ManualTime()
 
     def open(self) -> Store:
-        return PostgresStore(self._url, clock=self._time)
+        return self._open(clock=self._time)
 
     def elapse(self, seconds: float) -> None:
         self._time.elapse(seconds)
@@ -31,18 +31,17 @@ class PostgresHarness(StoreHarness):
 
 class TestPostgresStore(StoreContract):
     @pytest.fixture
-    def harness(self, postgres_url: str) -> StoreHarness:
-        return PostgresHarness(postgres_url)
+    def harness(self, postgres_stores: PostgresStores) -> Iterator[StoreHarness]:
+        with postgres_stores.one() as open:
+            yield PostgresHarness(open)
 
 
 class PostgresMachine(StoreMachine):
-    server: str
+    stores: PostgresStores
 
     def make_store(self, time: ManualTime) -> Store:
         self._rest = ExitStack()
-        store = PostgresStore(self._rest.enter_context(postgres_schema(self.server)), clock=time)
-        store.migrate()
-        return store
+        return self._rest.enter_context(self.stores.one())(clock=time)
 
     def teardown(self) -> None:
         super().teardown()
@@ -50,8 +49,8 @@ class PostgresMachine(StoreMachine):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def machine_has_a_server(postgres: str) -> None:
-    PostgresMachine.server = postgres
+def machine_has_stores(postgres_stores: PostgresStores) -> None:
+    PostgresMachine.stores = postgres_stores
 
 
 TestPostgresMachine = pytest.mark.timeout(180)(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +21,6 @@ from jobpipe.model.newjob import Answer, NewJob, Receipt
 from jobpipe.model.unique import Named, Waiting
 from jobpipe.stores.base import Store
 from jobpipe.stores.memory import MemoryStore
-from jobpipe.stores.postgres import PostgresStore
 from jobpipe.stores.redis import RedisStore
 from jobpipe.stores.sqlite import SqliteStore
 from jobpipe.testing import ManualTime, new_job
@@ -38,7 +37,7 @@ class Kept(NamedTuple):
 
 @pytest.fixture(params=["memory", "sqlite", "postgres", "redis"])
 def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Kept]:
-    time = ManualTime()
+    time, stack = ManualTime(), ExitStack()
     store: Store
     match request.param:
         case "memory":
@@ -46,10 +45,10 @@ def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Kept]:
         case "sqlite":
             store = SqliteStore(tmp_path / "jobs.db", clock=time)
         case "postgres":
-            store = PostgresStore(request.getfixturevalue("postgres_url"), clock=time)
+            store = stack.enter_context(request.getfixturevalue("postgres_stores").one())(clock=time)
         case _:
             store = RedisStore(with_own_keys(request.getfixturevalue("redis_url")), clock=time)
-    with closing(store):
+    with stack, closing(store):
         store.migrate()
         yield Kept(store, time)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import tempfile
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from jobpipe.stores.base import Filter, JobStatus, Store
 from jobpipe.stores.sqlite import SqliteStore
 from jobpipe.stores.sqlite.connection import Connections
 from jobpipe.stores.sqlite.inspecting import statement_of
-from jobpipe.stores.sqlite.statements import migrations
+from jobpipe.stores.sqlite.statements import migrations, sql
 from jobpipe.testing import ManualTime, StoreContract, StoreHarness, new_job
 from jobpipe.testing.model import StoreMachine
 from jobpipe.testing.tools import put, take
@@ -32,18 +33,30 @@ class SqliteHarness(StoreHarness):
         self._time.elapse(seconds)
 
 
+@cache
+def migrated() -> bytes:
+    """A file without jobs. Why kept: to migrate takes half the time of a test."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "jobs.db"
+        with closing(SqliteStore(path)) as store:
+            store.migrate()
+        return path.read_bytes()
+
+
 class TestSqliteStore(StoreContract):
     @pytest.fixture
     def harness(self, tmp_path: Path) -> StoreHarness:
-        return SqliteHarness(tmp_path / "jobs.db")
+        path = tmp_path / "jobs.db"
+        path.write_bytes(migrated())
+        return SqliteHarness(path)
 
 
 class SqliteMachine(StoreMachine):
     def make_store(self, time: ManualTime) -> Store:
         self._folder = tempfile.TemporaryDirectory()
-        store = SqliteStore(Path(self._folder.name) / "jobs.db", clock=time)
-        store.migrate()
-        return store
+        path = Path(self._folder.name) / "jobs.db"
+        path.write_bytes(migrated())
+        return SqliteStore(path, clock=time)
 
     def teardown(self) -> None:
         super().teardown()
@@ -145,6 +158,17 @@ def test_jobs_of_a_tag_are_found_by_its_index(tmp_path: Path) -> None:
                 "SEARCH tagged USING PRIMARY KEY",
                 "SEARCH jobs USING INTEGER PRIMARY KEY",
             ], steps
+
+
+def test_the_last_failures_are_found_by_the_index_on_when_they_failed(tmp_path: Path) -> None:
+    """A million others are not sorted."""
+    with (
+        closing(SqliteStore(tmp_path / "jobs.db")) as store,
+        closing(sqlite3.connect(store.path)) as connection,
+    ):
+        store.migrate()
+        plan = connection.execute(f"EXPLAIN QUERY PLAN {sql('failures')}", {"head": 300, "limit": 9})
+        assert [row[3] for row in plan] == ["SEARCH jobs USING INDEX jobs_failed_at (finished_at>?)"]
 
 
 def test_a_read_that_ends_during_a_close_leaves_no_connection_open(tmp_path: Path) -> None:

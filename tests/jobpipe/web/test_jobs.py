@@ -219,6 +219,10 @@ def test_lists_are_newest_first_filtered_and_without_payload(on_each_store: Any)
         ("/jobs?tag=", "tag"),
         ("/jobs?tag=a%00", "tag"),
         (f"/jobs?tag={'a' * 51}", "tag"),
+        ("/jobs?error=", "error"),
+        ("/jobs?text=", "text"),
+        (f"/jobs?text={'a' * 201}", "text"),
+        ("/failures?limit=5", "limit"),
         ("/jobs?cursor=x", "cursor"),
         ("/jobs?cursor=", "cursor"),
         ("/jobs?colour=red", "colour"),
@@ -390,6 +394,50 @@ def test_a_finished_job_is_deleted_and_its_id_free_again(on_each_store: Any) -> 
     on_each_store(scenario)
 
 
+def test_failures_are_grouped_and_deleted_by_error(on_each_store: Any) -> None:
+    async def scenario(call: Caller) -> None:
+        for id in ("a", "b", "c"):
+            await call("POST", "/enqueue", json={"id": id})
+            await finish(call.pipe, is_failed=id != "c")
+        answer = (await call("GET", "/failures")).json()
+        job = (await call("GET", "/jobs/b")).json()
+        (group,) = answer["failures"]
+        assert answer == {"failures": [group], "counted": 2, "is_complete": True}
+        assert group.keys() == {"type", "error", "count", "first_at", "last_at", "last_id"}
+        assert (group["type"], group["error"], group["count"], group["last_id"]) == ("echo", "E", 2, "b")
+        assert group["last_at"] == job["finished_at"]
+        assert [each["id"] for each in (await call("GET", "/jobs?error=E")).json()["jobs"]] == ["b", "a"]
+        assert [each["id"] for each in (await call("GET", "/jobs?text=B")).json()["jobs"]] == ["b"]
+        assert (await call("POST", "/jobs/retry", json={"error": "E", "queue": "x"})).json() == {"count": 0}
+        chosen = {"type": "echo", "error": "E", "status": "failed"}
+        assert (await call("POST", "/jobs/delete", json=chosen)).json() == {"count": 2}
+        assert (await call("GET", "/failures")).json()["failures"] == []
+        await call.refused(404, "GET", "/jobs/a")
+        assert (await call("POST", "/jobs/delete", json={"all": True})).json() == {"count": 1}
+
+    on_each_store(scenario)
+
+
+def test_a_retry_may_have_another_payload(on_each_store: Any) -> None:
+    async def scenario(call: Caller) -> None:
+        await call("POST", "/enqueue", json={"id": "a", "payload": 1})
+        for body, payload in (({}, 1), ({"payload": {"b": 2}}, {"b": 2}), ({"from": "start"}, {"b": 2})):
+            await finish(call.pipe, is_failed=True)
+            answer = await call("POST", "/jobs/a/retry", json=body)
+            assert (answer.status_code, answer.json()["payload"]) == (200, payload)
+        await finish(call.pipe, is_failed=True)
+        answer = await call("POST", "/jobs/a/retry", json={"payload": None})
+        assert answer.json()["payload"] is None
+        await call.refused(409, "POST", "/jobs/a/retry", json={"payload": 3})
+        wrong: list[Any] = [{"from": "end"}, {"payloads": 1}, [], {"payload": "\0"}]
+        for each in wrong:
+            await call.refused(422, "POST", "/jobs/a/retry", json=each)
+        await call.refused(415, "POST", "/jobs/a/retry", content="{}")
+        await call.refused(404, "POST", "/jobs/nobody/retry", json={"payload": 1})
+
+    on_each_store(scenario)
+
+
 def test_jobs_are_found_cancelled_and_retried_by_tag(on_each_store: Any) -> None:
     async def scenario(call: Caller) -> None:
         for id, tags in {"a": ["x&y", "z"], "b": ["z"], "c": []}.items():
@@ -413,6 +461,7 @@ def test_a_selection_says_what_it_means(on_memory: Any, body: Any) -> None:
     async def scenario(call: Caller) -> None:
         await call.refused(422, "POST", "/jobs/cancel", json=body)
         await call.refused(422, "POST", "/jobs/retry", json=body)
+        await call.refused(422, "POST", "/jobs/delete", json=body)
 
     on_memory(scenario)
 

@@ -231,7 +231,9 @@ def test_a_job_whose_claim_was_answered_after_its_lease_does_not_begin(
 
     job = run(scenario())
     assert runs == [job.attempts]
-    assert "job late is given back: its lease may have run out" in caplog.text
+    # The worker finds it out by itself, or the heartbeat was told before: on a busy machine it may be the first to ask.
+    words = "job late is given back: its lease may have run out", "the lease of job 'late' was lost"
+    assert any(each in caplog.text for each in words)
 
 
 class Mute(SqliteStore):
@@ -536,7 +538,8 @@ def test_the_heartbeat_has_a_connection_of_its_own(sqlite_url: str) -> None:
 
 def test_nothing_is_logged_where_nothing_is_wrong(url: str, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
-        async with Jobpipe(url, lease=LEASE) as pipe, pipe.running():
+        # Why the usual lease: a short one may run out on a busy machine, which is told.
+        async with Jobpipe(url) as pipe, pipe.running():
             for number in range(10):
                 await pipe.enqueue("echo", number, id=f"j{number}")
             for number in range(10):

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ...gateway.limits import LimitInfo
     from ...gateway.timetable import ScheduleInfo
     from ...gateway.views import QueueInfo, Stats, Worker
+    from ...model.counts import Failures
     from ...model.job import Attempt, Job
 
 _COLOURS = {
@@ -75,6 +76,24 @@ def print_jobs(jobs: list[Job], zone: tzinfo | None = None) -> None:
         for job in jobs
     ]
     print_columns([_header("ID", "TYPE", "QUEUE", "STATUS", "ATTEMPTS", "CREATED", "ERROR"), *rows])
+
+
+def print_failures(found: Failures, zone: tzinfo | None = None) -> None:
+    """A line a group."""
+    rows = [
+        (
+            _text(group.type),
+            _text(group.error or ""),
+            *_numbers(group.count),
+            Cell(_when(group.first_at, zone)),
+            Cell(_when(group.last_at, zone)),
+            _text(group.last_id),
+        )
+        for group in found.failures
+    ]
+    _print_table("failed jobs", ("TYPE", "ERROR", "COUNT", "FIRST", "LAST", "LAST ID"), rows)
+    if not found.is_complete:
+        typer.echo(f"only the {found.counted:,} jobs that failed last are counted")
 
 
 def print_job(job: Job, zone: tzinfo | None = None) -> None:

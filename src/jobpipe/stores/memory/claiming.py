@@ -70,10 +70,11 @@ def claim(ledger: Ledger, paused: Collection[str], order: Order, now: float) -> 
             if shares is not None:
                 begins = shares.take(lane.queue)
             held = Lease(record.new.id, record.attempts + 1, worker, token)
+            has_run = record.new.trace is not None and (record.has_begun or bool(record.history))
             ledger.lease(record, held, now + lease)
             if begins:
                 begin_run(ledger, record, now + starts_in, now)
-            claims.append(_claim_of(record, held, now, starts_in, begins))
+            claims.append(claim_of(record, held, now, starts_in, begins, has_run))
             following = lane.ready.first()
         elif record.heap is lane.ready:  # it is not parked: its whole type, or queue, has to wait
             following = None
@@ -94,7 +95,10 @@ def claim(ledger: Ledger, paused: Collection[str], order: Order, now: float) -> 
     return ClaimResult(claims, selection.due_in, has_more=bool(heads) or is_cut)
 
 
-def _claim_of(record: Record, lease: Lease, now: float, starts_in: float, begins: bool) -> Claim:
+def claim_of(
+    record: Record, lease: Lease, now: float, starts_in: float, begins: bool, has_run: bool
+) -> Claim:
+    """What the worker is told of a job that it has leased."""
     new = record.new
     return Claim(
         lease=lease,
@@ -112,4 +116,6 @@ def _claim_of(record: Record, lease: Lease, now: float, starts_in: float, begins
         key=record.key,
         has_begun=begins,
         expires_at=record.expires_at if not begins and record.may_expire else None,
+        trace=new.trace,
+        has_run=has_run,
     )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
-from ...model.counts import Counts, Filter, JobEvent, Page, Tally
+from ...model.counts import Counts, Failures, Filter, JobEvent, Page, Tally
 from ...model.job import Job, JobStatus
+from ..failures import failures_of
 from .ledger import Ledger
 from .record import Record
 
@@ -42,6 +43,19 @@ def _fits(record: Record, filter: Filter) -> bool:
         filter.status in (None, record.status)
         and filter.type in (None, record.new.type)
         and filter.queue in (None, record.new.queue)
+        and filter.error in (None, record.error.type if record.error else None)
+    )
+
+
+def failures(ledger: Ledger, limit: int) -> Failures:
+    """As `JobStore.failures` says."""
+    last = reversed(ledger.failed.values())
+    return failures_of(
+        (
+            (each.new.type, each.error.type if each.error else None, each.finished_at or 0.0, each.new.id)
+            for each in last
+        ),
+        limit,
     )
 
 

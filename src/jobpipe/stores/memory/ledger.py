@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict, defaultdict, deque
 from heapq import heappop, heappush
 from itertools import count
+from math import inf
 
 from msgspec import structs
 
@@ -71,11 +72,14 @@ class Ledger:
             record.attempts, record.runs = kept.attempts, kept.runs
             record.created_at, record.started_at = kept.created_at, kept.started_at
             record.error, record.progress, record.history = kept.error, kept.progress, kept.history
+            record.logs = kept.logs
         self.jobs[new.id] = record
         self.order.append(record)
-        self._tag(record)
+        if new.tags:
+            self._tag(record)
         self._enter(record)
-        self._look_at(new.unique)
+        if new.unique is not None:
+            self._look_at(new.unique)
         return record
 
     def _lane(self, new: NewJob) -> Lane:
@@ -87,6 +91,11 @@ class Ledger:
             lane = lanes[new.queue] = Lane(new.queue, new.type)
             self.lane_count += 1
         return lane
+
+    @property
+    def next_expiry(self) -> float:
+        """When to look next at what may have expired; infinity if nothing can."""
+        return self._expiring[0][0] if self._expiring else inf
 
     def come_due(self, now: float) -> None:
         """End what has expired, and queue what is scheduled for now or before."""
@@ -119,7 +128,8 @@ class Ledger:
             record.heap.discard(record)
             self._wait(record)
             self._watch_expiry(record)
-            self._look_at(old.unique)
+            if old.unique is not None:
+                self._look_at(old.unique)
             self.changes += 1
 
     def move(self, record: Record, move: Move, now: float) -> None:
@@ -130,7 +140,8 @@ class Ledger:
         if status in FINISHED:
             record.finished_at = now
         self._enter(record)
-        self._look_at(record.new.unique)
+        if record.new.unique is not None:
+            self._look_at(record.new.unique)
 
     def lease(self, record: Record, lease: Lease, until: float) -> None:
         """Take a queued job out of its lane."""
@@ -165,7 +176,8 @@ class Ledger:
         self._leave(record, now)
         del self.jobs[record.new.id]
         self._untag(record)
-        self._look_at(record.new.unique)
+        if record.new.unique is not None:
+            self._look_at(record.new.unique)
 
     def _tag(self, record: Record) -> None:
         for tag in record.new.tags:
@@ -247,11 +259,11 @@ class Ledger:
         else:
             self.scheduled.push(record, (record.run_at, record.number))
 
-    def _look_at(self, name: str | None) -> None:
+    def _look_at(self, name: str) -> None:
         """See to it that the job of a name that waits is behind the one that runs, and only while it does."""
-        holders = None if name is None else self.names[name]
-        waiting = None if holders is None else holders.waiting
-        if holders and waiting and waiting.status is JobStatus.QUEUED and waiting.token is None:
+        holders = self.names[name]
+        waiting = holders.waiting
+        if waiting and waiting.status is JobStatus.QUEUED and waiting.token is None:
             is_behind = holders.running is not None
             if is_behind is not (waiting.heap is self.behind):
                 waiting.heap.discard(waiting)

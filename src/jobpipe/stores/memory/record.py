@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from ...model.job import Attempt, Job, JobError, JobStatus, Progress, instant
 from ...model.lease import Lease
+from ...model.logs import StoredChunk
 from ...model.newjob import ExportedJob, NewJob
 
 
@@ -36,6 +37,9 @@ class Record:
     started_at: float | None = None
     finished_at: float | None = None
     history: tuple[Attempt, ...] = ()
+    logs: tuple[StoredChunk, ...] = ()
+    last_log: tuple[str, int] = ("", 0)
+    """The token of the run that logged last, and the start of its last chunk."""
     worker: str = ""
     token: str | None = None
     """Of the lease; only while it runs or is claimed ahead."""
@@ -117,6 +121,7 @@ class Record:
             error=self.error,
             progress=self.progress,
             history=self.history,
+            logs=self.logs,
         )
 
 

@@ -1,9 +1,17 @@
-"""The begin and the end of a run: what they make of a job in memory."""
+"""The begin and the end of a run, and a retry by hand: what they make of a job in memory."""
 
 from __future__ import annotations
 
-from ...model.job import KEPT_HISTORY, Attempt, Move, instant
-from ...model.lease import Outcome
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from ...errors import DuplicateError
+from ...model.job import KEPT_HISTORY, TRANSITIONS, Attempt, JobStatus, Move, instant
+from ...model.lease import Lease, Outcome
+from ...model.logs import LogChunk, StoredChunk, bounded
+from ...model.newjob import NewPayload
+from ...model.unique import retry_refusal
 from .ledger import Ledger
 from .record import Record
 
@@ -41,6 +49,42 @@ def end_run(ledger: Ledger, record: Record, outcome: Outcome, now: float) -> Non
     if outcome.cools:
         ledger.gates.cool(record.new.type, now + outcome.cools)
     ledger.move(record, move, now)
+
+
+def keep_logs(record: Record, lease: Lease, chunks: Iterable[LogChunk]) -> None:
+    """Add what the run logged, unless it was told before."""
+    number = record.runs + (record.status is JobStatus.QUEUED)
+    for chunk in chunks:
+        token, start = record.last_log
+        if token != lease.token or start < chunk.start:
+            record.last_log = (lease.token, chunk.start)
+            stored = StoredChunk(
+                attempt=number, cut=chunk.cut, count=chunk.count, size=chunk.size, lines=chunk.lines
+            )
+            record.logs = tuple(bounded((*record.logs, stored)))
+
+
+def revive(
+    ledger: Ledger, record: Record | None, renewed: NewPayload | None, now: float
+) -> JobStatus | DuplicateError | None:
+    """As `JobStore.retry` says of one job."""
+    if record is None:
+        return None
+    found, name = record.status, record.new.unique
+    if Move.REVIVE not in TRANSITIONS[found]:
+        return found
+    waiting = None if name is None else ledger.names[name].waiting
+    if waiting is not None:
+        return retry_refusal(waiting.new.id, name)
+    if renewed is not None:
+        record.new = replace(record.new, payload=renewed.payload)
+        record.key = renewed.key
+    record.attempts = 0
+    record.run_at = now
+    record.error = record.result = record.progress = None
+    record.started_at = record.finished_at = None
+    ledger.move(record, Move.REVIVE, now)
+    return found
 
 
 def _remember(record: Record, now: float) -> None:

@@ -17,20 +17,21 @@ from msgspec.structs import replace
 
 from ...errors import BadInputError, DuplicateError
 from ...model.admission import Bounds, Plan, admit
-from ...model.counts import Counts, Filter, JobEvent, Page, WorkerInfo
+from ...model.counts import MOST_FAILURES, Counts, Failures, Filter, JobEvent, Page, WorkerInfo
 from ...model.gate import Limit, Limits
 from ...model.job import FINISHED, TRANSITIONS, Job, JobError, JobStatus, Move, Progress
 from ...model.lease import ClaimResult, Lease, LeaseState, Outcome, QueueChoice, Rescued, Settlement
-from ...model.newjob import Answer, ExportedJob, NewJob, Receipt, Refusal
+from ...model.logs import JobLogs, LogChunk, logs_of
+from ...model.newjob import Answer, ExportedJob, NewJob, NewPayload, Receipt, Refusal
 from ...model.schedule import ScheduleEntry, Schedules
-from ...model.unique import retry_refusal
 from ..base import Capabilities, News
 from . import inspecting, transfer
 from .claiming import Order, claim
 from .entries import Entries
 from .ledger import Ledger, Taken
+from .pruning import prune
 from .record import Record
-from .runs import begin_run, end_run
+from .runs import begin_run, end_run, keep_logs, revive
 from .watch import MemoryWatch
 
 WORKER_LOST = JobError(type="WorkerLost", message="worker lost")
@@ -152,6 +153,14 @@ class MemoryStore:
                     record.progress = progress
                     self._ledger.changes += 1
 
+    def write_logs(self, chunks: Sequence[tuple[Lease, LogChunk]]) -> None:
+        with self._step():
+            for lease, chunk in chunks:
+                record = self._held(lease)
+                if record:
+                    keep_logs(record, lease, [chunk])
+                    self._ledger.changes += 1
+
     def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         with self._step() as now:
             return [self._settle(each, now) for each in settlements]
@@ -162,6 +171,7 @@ class MemoryStore:
         if record is None:
             known = self._ledger.jobs.get(lease.id)
             return known is not None and known.settled == lease.token
+        keep_logs(record, lease, settlement.logs)
         if record.status is JobStatus.QUEUED:
             begin_run(self._ledger, record, settlement.started_at or now, now)
         end_run(self._ledger, record, settlement.outcome, now)
@@ -193,7 +203,10 @@ class MemoryStore:
                 is_last = record.attempts > record.new.max_retries
                 move = Move.FAIL if is_last else Move.RESCUE
                 end_run(self._ledger, record, Outcome(move=move, error=WORKER_LOST), now)
-            return [Rescued(record.new.id, record.worker, record.status) for record in lost[:limit]]
+            return [
+                Rescued(record.new.id, record.worker, record.status, record.new.type, record.attempts)
+                for record in lost[:limit]
+            ]
 
     def cancel(self, ids: Sequence[str]) -> list[JobStatus | None]:
         found: list[JobStatus | None] = []
@@ -212,25 +225,11 @@ class MemoryStore:
         elif Move.CANCEL in TRANSITIONS[record.status]:
             self._ledger.move(record, Move.CANCEL, now)
 
-    def retry(self, ids: Sequence[str]) -> list[JobStatus | DuplicateError | None]:
+    def retry(
+        self, ids: Sequence[str], renewed: NewPayload | None = None
+    ) -> list[JobStatus | DuplicateError | None]:
         with self._step() as now:
-            return [self._retry(self._ledger.jobs.get(id), now) for id in ids]
-
-    def _retry(self, record: Record | None, now: float) -> JobStatus | DuplicateError | None:
-        if record is None:
-            return None
-        found, name = record.status, record.new.unique
-        if Move.REVIVE not in TRANSITIONS[found]:
-            return found
-        waiting = None if name is None else self._ledger.names[name].waiting
-        if waiting is not None:
-            return retry_refusal(waiting.new.id, name)
-        record.attempts = 0
-        record.run_at = now
-        record.error = record.result = record.progress = None
-        record.started_at = record.finished_at = None
-        self._ledger.move(record, Move.REVIVE, now)
-        return found
+            return [revive(self._ledger, self._ledger.jobs.get(id), renewed, now) for id in ids]
 
     def delete(self, ids: Sequence[str]) -> list[JobStatus | None]:
         found: list[JobStatus | None] = []
@@ -270,6 +269,11 @@ class MemoryStore:
             max_wait=new.max_wait,
         )
 
+    def logs(self, id: str, after: int = 0) -> JobLogs | None:
+        with self._step():
+            record = self._ledger.jobs.get(id)
+        return None if record is None else logs_of(record.logs, after)
+
     def page(self, filter: Filter, limit: int, before: int | None = None) -> Page:
         with self._step():
             return inspecting.page(self._ledger, filter, limit, before)
@@ -281,6 +285,10 @@ class MemoryStore:
     def ahead(self, id: str) -> int:
         with self._step():
             return inspecting.ahead(self._ledger, id)
+
+    def failures(self, limit: int = MOST_FAILURES) -> Failures:
+        with self._step():
+            return inspecting.failures(self._ledger, limit)
 
     def key_of(self, id: str) -> str | None:
         with self._step():
@@ -367,22 +375,8 @@ class MemoryStore:
             return transfer.discard(self._ledger, ids, now)
 
     def prune(self, keep: float, limit: int = 1_000, keep_failed: float | None = None) -> int:
-        pruned = 0
-        ledger = self._ledger
         with self._step() as now:
-            kept_failed = keep if keep_failed is None else keep_failed
-            for ended, kept in ((ledger.finished, keep), (ledger.failed, kept_failed)):
-                while ended and pruned < limit:
-                    record = next(iter(ended.values()))
-                    if record.finished_at is None or now - record.finished_at <= kept:
-                        break
-                    ledger.remove(record, now)
-                    pruned += 1
-            self._ledger.tidy()
-            self._ledger.gates.tidy(now)
-            if pruned < limit:
-                self._ledger.forget_names()
-        return pruned
+            return prune(self._ledger, keep, limit, keep if keep_failed is None else keep_failed, now)
 
 
 def _state_of(record: Record | None) -> LeaseState:

@@ -28,6 +28,23 @@ _TRIES = 30
 NO_BOUNDS = Bounds()
 
 
+def insert_step(
+    statements: Statements,
+    jobs: Sequence[NewJob],
+    now: float | None,
+    bounds: Bounds = NO_BOUNDS,
+    *,
+    has_names: bool = False,
+    on_conflict: str = "",
+) -> Step:
+    """Insert jobs, all of them or, where a bound has no room, none."""
+    # Why not always the same: most jobs have no bounds and no names, and need not pay for them.
+    room = statements("has_room").decode() if any(bounds) else "true"
+    by_name = "more ->> 2 NULLS FIRST," if has_names else ""
+    query = statements.filled("insert", there_is_room=room, by_name=by_name, on_conflict=on_conflict)
+    return Step(query, insert_values(jobs, now, bounds))
+
+
 def insert_values(jobs: Sequence[NewJob], now: float | None, bounds: Bounds = NO_BOUNDS) -> dict[str, Any]:
     """The parameters of insert.sql."""
     return {
@@ -53,7 +70,15 @@ def insert_values(jobs: Sequence[NewJob], now: float | None, bounds: Bounds = NO
 def _more_of(job: NewJob) -> str:
     """What few jobs have, as insert.sql reads it."""
     return text_of(
-        (job.expires_at, job.expires_in, job.unique, job.on_duplicate, job.max_wait, list(job.tags))
+        (
+            job.expires_at,
+            job.expires_in,
+            job.unique,
+            job.on_duplicate,
+            job.max_wait,
+            list(job.tags),
+            job.trace,
+        )
     )
 
 
@@ -97,7 +122,6 @@ def _batch_steps(
     ids = sorted({job.id for batch in batches for job in batch})
     queues = sorted({job.queue for batch in batches for job in batch})
     names = sorted({job.unique for batch in batches for job in batch if job.unique is not None})
-    fresh = statements.filled("insert", on_conflict="ON CONFLICT DO NOTHING")
     for _ in range(_TRIES):
         found = yield Step(statements("known"), {"ids": ids})
         known = {id: (fingerprint, status_of(status)) for id, fingerprint, status in found.rows}
@@ -109,7 +133,10 @@ def _batch_steps(
         plans = decide(batches, known, named, taken, bounds)
         new = [job for plan in plans if isinstance(plan, Plan) for job in plan.new]
         yield Step(b"SAVEPOINT jobpipe")
-        written = (yield Step(fresh, insert_values(new, now))).rows
+        insert = insert_step(
+            statements, new, now, has_names=bool(names), on_conflict="ON CONFLICT DO NOTHING"
+        )
+        written = (yield insert).rows
         is_done = len(written) == len(new)
         statuses = {id: status for id, (_, status) in known.items()} | named.statuses
         statuses |= {id: JobStatus(status) for id, status in written}
@@ -150,6 +177,7 @@ def _replace_values(id: str, job: NewJob, now: float | None) -> dict[str, Any]:
         "max_wait",
         "expires_at",
         "expires_in",
+        "trace",
     )
     return {
         "id": id,

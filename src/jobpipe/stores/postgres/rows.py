@@ -67,6 +67,10 @@ def claims_of(rows: Sequence[Sequence[Any]], worker: str, token: str) -> list[Cl
     return [_claim_of(row, worker, token) for row in sorted(rows, key=_precedence)]
 
 
+_STARTED_AT, _TRACE = 3, 5
+"""Places in a past; after the trace comes the history."""
+
+
 def _claim_of(row: Sequence[Any], worker: str, token: str) -> Claim:
     (
         rank,
@@ -83,6 +87,8 @@ def _claim_of(row: Sequence[Any], worker: str, token: str) -> Claim:
         payload,
         *rest,
     ) = row
+    past = rest[3]
+    trace = None if past is None else past[_TRACE]
     return Claim(
         lease=Lease(id, attempts, worker, token),
         type=type,
@@ -99,7 +105,9 @@ def _claim_of(row: Sequence[Any], worker: str, token: str) -> Claim:
         key=rest[0],
         has_begun=rest[2],
         expires_at=rest[4],
-        problem=_problem_of(run_at, deadline, created_at, rest[3]),
+        trace=trace,
+        has_run=trace is not None and (past[_STARTED_AT] is not None or len(past) > _TRACE + 1),
+        problem=_problem_of(run_at, deadline, created_at, past),
     )
 
 
@@ -124,7 +132,7 @@ def _problem_of(
         return None
     values: dict[str, Any] = {"run_at": run_at, "deadline": deadline, "created_at": created_at}
     if past is not None:
-        error, progress, result, started_at, finished_at, *history = past
+        error, progress, result, started_at, finished_at, _, *history = past
         values |= {"error": error, "progress": progress, "result": result, "history": history}
         values |= {
             "started_at": started_at and float(started_at),

@@ -44,10 +44,14 @@ class Session:
         """Read, after what came due is queued."""
         return self._connections.run(self.step("come_due"), *steps)[1:]
 
-    def write(self, *steps: Step, is_work: bool = False) -> list[Result]:
-        """Write, and tell listeners when it is committed: also those that wait for work, if there may be some."""
+    def write(self, *steps: Step, is_work: bool = False, is_counting: bool = True) -> list[Result]:
+        """Write, and tell listeners when it is committed: also those that wait for work, if there may be some.
+
+        One that looks at no other job need not wait until what came due is queued.
+        """
         tell = self._tell_work if is_work else self._tell_changes
-        results = self._connections.run(self.step("come_due"), *steps, after=tell)[1:]
+        due = [self.step("come_due")] if is_counting else []
+        results = self._connections.run(*due, *steps, after=tell)[len(due) :]
         self.changed()
         return results
 

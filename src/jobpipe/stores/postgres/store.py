@@ -16,29 +16,29 @@ from psycopg import errors as pg
 from ...errors import DuplicateError, StoreError
 from ...failpoints import reach
 from ...model.admission import Bounds
-from ...model.counts import Counts, Filter, JobEvent, Page, WorkerInfo
+from ...model.counts import MOST_FAILURES, Counts, Failures, Filter, JobEvent, Page, WorkerInfo
 from ...model.gate import Limit, Limits
 from ...model.job import KEPT_HISTORY, Job, JobError, JobStatus, Progress
 from ...model.lease import ClaimResult, Lease, LeaseState, QueueChoice, Rescued, Settlement
-from ...model.newjob import Answer, ExportedJob, NewJob, Receipt, Refusal
+from ...model.logs import JobLogs, LogChunk
+from ...model.newjob import Answer, ExportedJob, NewJob, NewPayload, Receipt, Refusal
 from ...model.schedule import ScheduleEntry, Schedules
 from ..base import Capabilities, News, Watch
 from ..sql_rows import schedule_of, schedule_values
 from ..stored import counts_of, status_of
-from . import managing
+from . import logs, managing
 from .address import Address
 from .arrays import numbers, texts
 from .checking import remarks
 from .claiming import Claimer, Order
 from .connection import Connection, Connections, Step
 from .guest import Guests
-from .inserting import Conversation, insert_steps, insert_values, lock_steps
+from .inserting import Conversation, insert_step, insert_steps, lock_steps
 from .migrate import migrate
-from .paging import page_of, page_step
+from .paging import failures_in, failures_values, page_of, page_step
 from .rows import gate_of, job_of, settle_values, text_of
 from .session import Session
 from .statements import Statements
-from .ticking import tick_steps
 from .transfer import adopt, exported_of
 from .watch import PostgresWatch
 
@@ -112,15 +112,12 @@ class PostgresStore:
         self, batches: Sequence[Sequence[NewJob]], jobs: list[NewJob], bounds: Bounds
     ) -> list[Answer] | None:
         """The usual case, all jobs new and room for all: one statement for everything, or None."""
-        insert = Step(
-            self._sql.filled("insert", on_conflict=""),
-            insert_values(jobs, self._session.now(), bounds),
-            "enqueue-inside",
-        )
+        insert = insert_step(self._sql, jobs, self._session.now(), bounds)._replace(mark="enqueue-inside")
         locks = lock_steps(self._sql, jobs, bounds)
         patience = [self._step("patience", milliseconds=_PATIENCE)] if locks else []
         try:
-            written = self._session.write(*patience, *locks, insert, is_work=True)[-1].rows
+            steps = *patience, *locks, insert
+            written = self._session.write(*steps, is_work=True, is_counting=any(bounds))[-1].rows
         except StoreError as error:
             if isinstance(error.__cause__, pg.UniqueViolation):
                 return None
@@ -185,17 +182,26 @@ class PostgresStore:
         told = [text_of(progress) for _, progress in reports]
         self._session.write(self._step("progress", **_tokens([lease for lease, _ in reports]), progress=told))
 
+    def write_logs(self, chunks: Sequence[tuple[Lease, LogChunk]]) -> None:
+        if chunks:
+            logs.write(self._session, self._connections, chunks)
+
     def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         if not settlements:
             return []
         cooling = [each for each in settlements if each.outcome.cools]
         seconds = numbers([each.outcome.cools for each in cooling])
         cool = self._step("cool", **_tokens([each.lease for each in cooling]), seconds=seconds)
-        settle = Step(self._sql("settle"), settle_values(settlements, self._session.now()), "settle-inside")
         is_work = any(each.outcome.waits_again for each in settlements)
-        settled = self._session.write(*([cool] if cooling else []), settle, is_work=is_work)[-1]
-        if settled.touched == len(settlements):
-            return [True] * settled.touched
+        before = [cool] if cooling else []
+        if any(each.logs for each in settlements):
+            recorded = logs.settle(self._session, self._connections, before, settlements, is_work=is_work)
+        else:
+            values = settle_values(settlements, self._session.now())
+            settle = Step(self._sql("settle"), values, "settle-inside")
+            recorded = self._session.write(*before, settle, is_work=is_work)[-1].touched
+        if recorded == len(settlements):
+            return [True] * recorded
         # Some were settled before, or lost: those that still have this token are, or were, settled by it.
         found = self._connections.run(self._step("tokens", ids=[each.lease.id for each in settlements]))
         tokens: dict[str, str] = dict(found[0].rows)
@@ -216,15 +222,17 @@ class PostgresStore:
         found, let_in = self._session.read(rescue._replace(mark="rescue-inside"), self._step("let_in"))
         if found.rows or let_in.touched:
             self._session.tell_work()
-        return [Rescued(id, worker, JobStatus(status)) for id, worker, status in found.rows]
+        return [Rescued(id, worker, JobStatus(status), *rest) for id, worker, status, *rest in found.rows]
 
     # Manage
 
     def cancel(self, ids: Sequence[str]) -> list[JobStatus | None]:
         return managing.cancel(self._session, ids) if ids else []
 
-    def retry(self, ids: Sequence[str]) -> list[JobStatus | DuplicateError | None]:
-        return managing.retry(self._session, ids) if ids else []
+    def retry(
+        self, ids: Sequence[str], renewed: NewPayload | None = None
+    ) -> list[JobStatus | DuplicateError | None]:
+        return managing.retry(self._session, ids, renewed) if ids else []
 
     def delete(self, ids: Sequence[str]) -> list[JobStatus | None]:
         return managing.delete(self._session, ids) if ids else []
@@ -242,6 +250,9 @@ class PostgresStore:
         (found,) = self._session.read(self._step("get", id=id))
         return job_of(found.rows[0]) if found.rows else None
 
+    def logs(self, id: str, after: int = 0) -> JobLogs | None:
+        return logs.look(self._session, id, after)
+
     def page(self, filter: Filter, limit: int, before: int | None = None) -> Page:
         (found,) = self._session.read(page_step(self._sql, filter, limit, before))
         return page_of(found.rows, limit)
@@ -252,6 +263,10 @@ class PostgresStore:
         if long.rows[0][0]:
             self._session.fold()  # Why here: guests fold nothing, and every heartbeat counts once a second
         return counts_of(counted.rows, (queue for (queue,) in paused.rows))
+
+    def failures(self, limit: int = MOST_FAILURES) -> Failures:
+        (found,) = self._session.read(self._step("failures", **failures_values(limit)))
+        return failures_in(found.rows, limit)
 
     def ahead(self, id: str) -> int:
         ((count,),) = self._session.read(self._step("ahead", id=id))[0].rows
@@ -333,7 +348,7 @@ class PostgresStore:
         self, name: str, tick_at: float, next_at: float, job: NewJob | None, *, capacity: int = 0
     ) -> Receipt | Refusal | None:
         answers = self._session.converse(
-            lambda: tick_steps(self._session, name, tick_at, next_at, job, Bounds(capacity))
+            lambda: managing.tick_steps(self._session, name, tick_at, next_at, job, Bounds(capacity))
         )
         if not answers:
             return None
@@ -345,7 +360,8 @@ class PostgresStore:
 
     def export(self, limit: int, after: int = 0) -> list[ExportedJob]:
         (found,) = self._session.read(self._step("export", limit=limit, after=after))
-        return list(map(exported_of, found.rows))
+        kept = logs.of_exported(self._session, self._connections, [row[0] for row in found.rows])
+        return [exported_of(row, kept.get(row[0], ())) for row in found.rows]
 
     def adopt(self, exported: Sequence[ExportedJob]) -> int:
         def work(connection: Connection) -> int:

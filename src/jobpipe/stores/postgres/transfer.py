@@ -7,20 +7,22 @@ from typing import Any
 
 from ...errors import JobConflictError
 from ...model.job import Attempt, OnDuplicate
+from ...model.logs import StoredChunk
 from ...model.newjob import ExportedJob, NewJob
 from ...model.unique import refuse_second
 from .arrays import numbers, texts
 from .connection import Connection
 from .inserting import Names, insert_values
+from .logs import adopt as adopt_logs
 from .rows import attempt_of, error_of, optional_text_of, progress_of, text_of
 from .statements import Statements
 
 
-def exported_of(row: Sequence[Any]) -> ExportedJob:
+def exported_of(row: Sequence[Any], logs: Sequence[StoredChunk]) -> ExportedJob:
     """A row of export.sql."""
     number, id, type, queue, payload, max_retries, priority, run_at, deadline, fingerprint, key, *kept = row
     attempts, runs, created_at, started_at, error, progress, history, *more = kept
-    expires_at, unique, on_duplicate, max_wait, tags = more
+    expires_at, unique, on_duplicate, max_wait, tags, trace = more
     job = NewJob(
         id=id,
         type=type,
@@ -38,6 +40,7 @@ def exported_of(row: Sequence[Any]) -> ExportedJob:
         on_duplicate=None if on_duplicate is None else OnDuplicate(on_duplicate),
         max_wait=max_wait,
         tags=tuple(tags or ()),
+        trace=trace,
     )
     return ExportedJob(
         number=number,
@@ -49,6 +52,7 @@ def exported_of(row: Sequence[Any]) -> ExportedJob:
         error=error_of(error),
         progress=progress_of(progress),
         history=tuple(map(attempt_of, history)),
+        logs=tuple(logs),
     )
 
 
@@ -59,14 +63,15 @@ def adopt(
     names = sorted({job.job.unique for job in exported if job.job.unique is not None})
     if names:
         _refuse_second(connection, statements, exported, names)
-    written = connection.execute(statements("adopt"), _values(exported, now)).rowcount
-    if written < len(exported):
+    written = {id for (id,) in connection.execute(statements("adopt"), _values(exported, now)).fetchall()}
+    adopt_logs(connection, statements, [job for job in exported if job.job.id in written])
+    if len(written) < len(exported):
         known = connection.execute(statements("known"), {"ids": [job.job.id for job in exported]}).fetchall()
         prints = {id: fingerprint for id, fingerprint, _ in known}
         for job in exported:
             if not job.job.is_same(prints[job.job.id]):
                 raise JobConflictError(job.job.id)
-    return written
+    return len(written)
 
 
 def _refuse_second(

@@ -6,11 +6,12 @@ from collections.abc import Awaitable, Sequence
 from typing import Any, Protocol
 
 from ...errors import DuplicateError
-from ...model.counts import Counts, Filter, Page
+from ...model.counts import MOST_FAILURES, Counts, Failures, Filter, Page
 from ...model.gate import Limit, Limits
 from ...model.job import Job, JobStatus, Progress
 from ...model.lease import ClaimResult, Lease, LeaseState, QueueChoice, Rescued, Settlement
-from ...model.newjob import Answer, NewJob
+from ...model.logs import JobLogs, LogChunk
+from ...model.newjob import Answer, NewJob, NewPayload
 
 
 class JobStore(Protocol):
@@ -94,8 +95,16 @@ class JobStore(Protocol):
         Cleared when the next run begins.
         """
 
+    def write_logs(self, chunks: Sequence[tuple[Lease, LogChunk]]) -> None:
+        """Store what runs have logged, in this order; those that lost their lease store nothing.
+
+        The same chunk of a run again changes nothing. Of each attempt, and of the job, as much is kept as `model.logs` says.
+        """
+
     def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         """Record outcomes; False for each whose lease is not held any more. What has not begun begins first.
+
+        What a run has logged is stored with its outcome, as `write_logs` does, or not at all.
 
         The same settlement again is True and changes nothing. If the job was asked to be cancelled, it is
         cancelled, whatever the outcome. SNOOZE gives the attempt back and leaves no trace in the history. An
@@ -127,8 +136,13 @@ class JobStore(Protocol):
         The status in which each was found; None for an unknown one.
         """
 
-    def retry(self, ids: Sequence[str]) -> list[JobStatus | DuplicateError | None]:
+    def retry(
+        self, ids: Sequence[str], renewed: NewPayload | None = None
+    ) -> list[JobStatus | DuplicateError | None]:
         """Run failed and cancelled jobs again, from now on, with attempts at 0; the history is kept.
+
+        Those that run again have the new payload and its key, if one is given; the fingerprint stays that of the
+        first, which is what the id stands for.
 
         The status in which each was found (others than those two are left as they are); None for an unknown one,
         and a DuplicateError for one that is left as it is since another of its unique name waits.
@@ -151,11 +165,20 @@ class JobStore(Protocol):
     def get(self, id: str) -> Job | None:
         """The whole job, with its history."""
 
+    def logs(self, id: str, after: int = 0) -> JobLogs | None:
+        """What the runs of a job have logged, only the lines after that number; None for an unknown job."""
+
     def page(self, filter: Filter, limit: int, before: int | None = None) -> Page:
         """The newest jobs, or those that come after a page whose `next` was `before`."""
 
     def counts(self) -> Counts:
         """How many jobs there are."""
+
+    def failures(self, limit: int = MOST_FAILURES) -> Failures:
+        """The failed jobs by type and type of error: of those that failed last, up to `limit`.
+
+        A store may read them in several steps: a job that fails or leaves meanwhile may be missed.
+        """
 
     def key_of(self, id: str) -> str | None:
         """The key of a job; None if it has none, or is unknown."""

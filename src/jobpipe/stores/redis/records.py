@@ -12,6 +12,7 @@ from ...errors import JobConflictError, QueueFullError, TooManyNamesError, TooMa
 from ...model.admission import Bounds
 from ...model.job import Attempt, Job, JobError, JobStatus, OnDuplicate, Progress, instant
 from ...model.lease import Claim, Lease, QueueChoice, Settlement
+from ...model.logs import JobLogs, LogChunk, StoredChunk, logs_of
 from ...model.newjob import Answer, ExportedJob, NewJob, Receipt
 from ...model.unique import replace_refusal
 from ..stored import READERS, Reader, Stored, read_job, text
@@ -59,9 +60,11 @@ class Record(Struct, frozen=True, array_like=True, gc=False):
     on_duplicate: str = ""
     max_wait: float = 0
     tags: tuple[str, ...] = ()
+    trace: str = ""
+    """A record of an older program ends before it."""
 
 
-_MORE: tuple[Any, ...] = (False, "", "", 0, [])
+_MORE: tuple[Any, ...] = (False, "", "", 0, [], "")
 _SHORT = len(Record.__struct_fields__) - len(_MORE)
 """What stands for the last fields of a record that ends before them."""
 
@@ -123,11 +126,12 @@ def new_values(job: NewJob) -> tuple[Any, ...]:
 
 
 def _more_values(job: NewJob) -> tuple[Any, ...]:
-    """What few jobs have: the last fields of a record, and in how many seconds it expires where that is not known yet."""
+    """What few jobs have: the last fields of a record, and before the trace in how many seconds it expires, if that is told."""
     return (
         False if job.expires_at is None else job.expires_at,
         *(job.unique or "", job.on_duplicate or "", job.max_wait or 0, job.tags),
         False if job.expires_in is None else job.expires_in,
+        job.trace or "",
     )
 
 
@@ -158,6 +162,7 @@ def kept_values(job: ExportedJob) -> tuple[Any, ...]:
     return (
         *(job.attempts, job.runs, job.created_at, job.started_at or 0),
         *(text_of(job.error), text_of(job.progress), "\n".join(lines)),
+        [(chunk.attempt, chunk.cut, chunk.count, chunk.size, chunk.lines) for chunk in job.logs],
     )
 
 
@@ -173,7 +178,13 @@ def outcome_values(settlement: Settlement) -> tuple[Any, ...]:
         text_of(outcome.progress),
         outcome.cools,
         settlement.started_at,
+        *([list(map(chunk_values, settlement.logs))] if settlement.logs else ()),
     )
+
+
+def chunk_values(chunk: LogChunk) -> tuple[Any, ...]:
+    """What logs.lua unpacks."""
+    return chunk.start, chunk.cut, chunk.count, chunk.size, chunk.lines
 
 
 # Out of them
@@ -202,8 +213,7 @@ def answer_of(values: Sequence[Any], bounds: Bounds) -> Answer:
 
 def claims_of(packed: bytes, delays: bytes, pasts: bytes, now: float) -> list[Claim]:
     """Those of claim.lua."""
-    found = map(_stored_of, _read_raws(pasts))
-    problems = {stored.job.id: stored.problem for stored in found if stored.problem is not None}
+    found = {stored.job.id: stored for stored in map(_stored_of, _read_raws(pasts))}
     return [
         Claim(
             lease=Lease(record.id, record.attempts + record.is_ahead, record.worker, record.token),
@@ -221,11 +231,18 @@ def claims_of(packed: bytes, delays: bytes, pasts: bytes, now: float) -> list[Cl
             key=key_of(record.key),
             has_begun=not record.is_ahead,
             expires_at=_expiry_of(record) if record.is_ahead else None,
-            problem=problems.get(record.id) if problems else None,
+            trace=record.trace or None,
+            has_run=bool(record.trace) and _has_run(found.get(record.id)),
+            problem=found[record.id].problem if record.id in found else None,
         )
         for record, starts_in in zip(_claimed_of(packed), _read_floats(delays), strict=True)
         if record is not None
     ]
+
+
+def _has_run(past: Stored | None) -> bool:
+    """Did it begin before?"""
+    return past is not None and (past.job.started_at is not None or bool(past.job.history))
 
 
 def _expiry_of(record: Record) -> float | None:
@@ -262,19 +279,34 @@ def _stored_of(packed: bytes | Raw, names: Collection[str] | None = None) -> Sto
     """A record, whatever is in it; only of these names, if some are given."""
     try:
         record = _read_any(packed)
-        more = () if len(record) > _SHORT else _MORE
+        more = _MORE[max(len(record) - _SHORT, 0) :]
         values = dict(zip(Record.__struct_fields__, (*record, *more), strict=True))
     except (msgspec.DecodeError, TypeError, ValueError):
         values = dict.fromkeys(_READERS)
     return read_job({name: values[name] for name in names or _READERS}, _READERS)
 
 
-def exported_of(packed: bytes) -> list[ExportedJob]:
+def logs_in(packed: bytes, after: int) -> JobLogs:
+    """The chunks of logs_of.lua."""
+    chunks = (dict(zip(StoredChunk.__struct_fields__, each, strict=True)) for each in _read_any(packed))
+    return logs_of([StoredChunk(**each) for each in chunks], after)
+
+
+def exported_of(packed: bytes, logs: bytes) -> list[ExportedJob]:
     """Those of export.lua."""
-    return [_exported_of(record) for record in _read_records(packed)]
+    return [
+        _exported_of(record, tuple(map(_chunk_of, chunks)))
+        for record, chunks in zip(_read_records(packed), _read_any(logs), strict=True)
+    ]
 
 
-def _exported_of(record: Record) -> ExportedJob:
+def _chunk_of(stored: Sequence[Any]) -> StoredChunk:
+    """A chunk as logs.lua packs it."""
+    attempt, _, _, cut, count, size, lines, *_ = stored
+    return StoredChunk(attempt=attempt, cut=cut, count=count, size=size, lines=lines)
+
+
+def _exported_of(record: Record, logs: tuple[StoredChunk, ...]) -> ExportedJob:
     return ExportedJob(
         number=int(record.seq),
         job=NewJob(
@@ -294,6 +326,7 @@ def _exported_of(record: Record) -> ExportedJob:
             on_duplicate=OnDuplicate(record.on_duplicate) if record.on_duplicate else None,
             max_wait=record.max_wait or None,
             tags=record.tags,
+            trace=record.trace or None,
         ),
         attempts=record.attempts,
         runs=record.runs,
@@ -302,6 +335,7 @@ def _exported_of(record: Record) -> ExportedJob:
         error=_error_of(record.error),
         progress=_progress_of(record.progress),
         history=_history_of(record.history),
+        logs=logs,
     )
 
 

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from ...model.gate import INSURANCE, LEAD, MOST_PASSED_OVER
 from ...model.job import FINISHED, KEPT_HISTORY, TRANSITIONS, WAITING
+from ...model.logs import MOST_OF_ATTEMPT, MOST_OF_JOB
 from ...model.unique import CANCELLING, FATES
 from .records import Record
 
@@ -74,6 +75,7 @@ def _definitions() -> str:
         f"local FINISHED, WAITING = {_set_of(FINISHED)}, {_set_of(WAITING)}",
         f"local SECOND, CANCELLING = {{ {', '.join(second)} }}, {_set_of(CANCELLING)}",
         f"local KEPT_HISTORY, KEPT_EVENTS, MOST_DUE = {KEPT_HISTORY}, {KEPT_EVENTS}, {MOST_DUE}",
+        f"local MOST_OF_ATTEMPT, MOST_OF_JOB = {MOST_OF_ATTEMPT}, {MOST_OF_JOB}",
         f"local LEAD, INSURANCE, MOST_PASSED_OVER = {LEAD!r}, {INSURANCE!r}, {MOST_PASSED_OVER}",
     ]
     return "\n".join(lines)

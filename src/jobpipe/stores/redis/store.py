@@ -14,26 +14,30 @@ import msgspec
 
 from ...errors import BadInputError, DuplicateError, JobConflictError, StoreRefusedError
 from ...model.admission import Bounds
-from ...model.counts import Counts, Filter, JobEvent, Page, WorkerInfo
+from ...model.counts import MOST_FAILURES, Counts, Failures, Filter, JobEvent, Page, WorkerInfo
 from ...model.gate import Limit, Limits, split_limits
 from ...model.job import Job, JobError, JobStatus, Progress
 from ...model.lease import ClaimResult, Lease, LeaseState, QueueChoice, Rescued, Settlement
-from ...model.newjob import Answer, ExportedJob, NewJob, Receipt, Refusal
+from ...model.logs import JobLogs, LogChunk
+from ...model.newjob import Answer, ExportedJob, NewJob, NewPayload, Receipt, Refusal
 from ...model.schedule import ScheduleEntry, Schedules
 from ...model.unique import move_refusal, retry_refusal
 from ..base import Capabilities, News, Watch
+from ..failures import Failed, error_start, failed_of, failures_of
 from ..stored import counts_of
 from .address import Address, address_of
 from .checking import refuse_unfit, remarks
 from .records import (
     answer_of,
     choice_values,
+    chunk_values,
     claims_of,
     exported_of,
     jobs_of,
     kept_values,
     key_of,
     key_text,
+    logs_in,
     new_values,
     outcome_values,
     pack,
@@ -45,15 +49,17 @@ from .server import Server
 from .values import entry_values, events_of, limits_of, schedule_of, schedules_of, workers_of
 from .watch import RedisWatch
 
-_STEPS = ("0001_jobs", "0002_claimed_ahead", "0003_admission", "0004_unique_expiry_tags")
+_STEPS = ("0001_jobs", "0002_claimed_ahead", "0003_admission", "0004_unique_expiry_tags", "0005_logs")
 """Of the schema. The second and the fourth rewrite no record: who reads one of the first sees that it is not claimed ahead,
-and one that ends early has no expiry, unique name or tags."""
+and one that ends early has no expiry, unique name or tags. An older program than the fifth would leave logs behind."""
 _SCHEMA = len(_STEPS)
 _MOST_AT_ONCE = 1_000
 """Jobs that one claim brings, at the most: while a script runs, the server does nothing else."""
 _MOST_INSERTED = 2_000
 _MOST_BYTES = 16 * 2**20
 """Jobs, and bytes of payload, in one script. A call with more takes several, each with whole batches."""
+_MOST_FAILED = 1_000
+"""Failed jobs that one script tells of."""
 _LARGEST_BATCH = 10_000
 """Jobs in one batch, which cannot be split."""
 _LOST = text_of(JobError(type="WorkerLost", message="worker lost"))
@@ -173,6 +179,10 @@ class RedisStore:
         told = [text_of(progress) for _, progress in reports]
         self._run("progress", (*_split([lease for lease, _ in reports]), told))
 
+    def write_logs(self, chunks: Sequence[tuple[Lease, LogChunk]]) -> None:
+        told = [[chunk_values(chunk)] for _, chunk in chunks]
+        self._run("write_logs", (*_split([lease for lease, _ in chunks]), told))
+
     def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         ids = [settlement.lease.id for settlement in settlements]
         return list(map(bool, self._run("settle", (ids, list(map(outcome_values, settlements))))))
@@ -184,8 +194,10 @@ class RedisStore:
     def rescue(self, limit: int = 100) -> list[Rescued]:
         found = [value.decode() for value in self._run("rescue", (limit, _LOST))]
         return [
-            Rescued(id, worker, JobStatus(status))
-            for id, worker, status in zip(found[::3], found[1::3], found[2::3], strict=True)
+            Rescued(id, worker, JobStatus(status), type, int(attempts))
+            for id, worker, status, type, attempts in zip(
+                *(found[place::5] for place in range(5)), strict=True
+            )
         ]
 
     # Steering
@@ -193,14 +205,18 @@ class RedisStore:
     def cancel(self, ids: Sequence[str]) -> list[JobStatus | None]:
         return self._manage("cancel", ids)
 
-    def retry(self, ids: Sequence[str]) -> list[JobStatus | DuplicateError | None]:
+    def retry(
+        self, ids: Sequence[str], renewed: NewPayload | None = None
+    ) -> list[JobStatus | DuplicateError | None]:
+        payload = False if renewed is None else renewed.payload.decode()
+        told = (list(ids), payload, key_text(renewed.key if renewed else None))
         return [
             retry_refusal(*(value.decode() for value in found))
             if isinstance(found, list)
             else JobStatus(found.decode())
             if found
             else None
-            for found in self._run("retry", list(ids))
+            for found in self._run("retry", told)
         ]
 
     def delete(self, ids: Sequence[str]) -> list[JobStatus | None]:
@@ -221,14 +237,19 @@ class RedisStore:
         packed = self._run("get", id)
         return None if packed is None else whole_job_of(packed)
 
+    def logs(self, id: str, after: int = 0) -> JobLogs | None:
+        packed = self._run("logs_of", (id, after))
+        return None if packed is None else logs_in(packed, after)
+
     def page(self, filter: Filter, limit: int, before: int | None = None) -> Page:
         statuses = list(JobStatus) if filter.status is None else [filter.status]
         named = (filter.type or False, filter.queue or False, filter.tag or False)
         if "" in (filter.type, filter.queue, filter.tag):
             return Page([], None)
+        start = False if filter.error is None else error_start(filter.error)
         jobs: list[Job] = []
         while True:
-            told = (statuses, *named, before or False, limit - len(jobs))
+            told = (statuses, *named, before or False, limit - len(jobs), start)
             packed, following = self._run("page", told)
             jobs += jobs_of(packed)
             before = None if following is None else int(following)
@@ -243,6 +264,22 @@ class RedisStore:
             for field, total in zip(ever[::2], ever[1::2], strict=True)
         )
         return counts_of(rows, (queue.decode() for queue in paused))
+
+    def failures(self, limit: int = MOST_FAILURES) -> Failures:
+        return failures_of(self._failed(limit + 1), limit)
+
+    def _failed(self, limit: int) -> Iterator[Failed]:
+        """Those that failed last, step by step, so that no other call has to wait for all."""
+        seen: set[str] = set()
+        for first in range(0, limit, _MOST_FAILED):
+            rows = _read(self._run("failures", (first, min(limit - first, _MOST_FAILED))))
+            new = [
+                row for row in rows if row[3] not in seen
+            ]  # Why: others that failed meanwhile move them on
+            seen.update(row[3] for row in new)
+            yield from map(failed_of, new)
+            if len(rows) < _MOST_FAILED:
+                return
 
     def ahead(self, id: str) -> int:
         return int(self._run("ahead", id))
@@ -311,7 +348,7 @@ class RedisStore:
     # Moving to another store
 
     def export(self, limit: int, after: int = 0) -> list[ExportedJob]:
-        return exported_of(self._run("export", (limit, after)))
+        return exported_of(*self._run("export", (limit, after)))
 
     def adopt(self, exported: Sequence[ExportedJob]) -> int:
         told = ([new_values(job.job) for job in exported], list(map(kept_values, exported)))

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import secrets
 import sqlite3
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Raw, Struct
 
-from ...model.job import Job
 from ...model.lease import Claim, Lease
 from ..stored import Stored
 from .choosing import Choice
 from .rows import stored_of, text_of
 from .statements import sql
+
+
+class _StoredJob(NamedTuple):
+    """What is to be known of a job that is not plain."""
+
+    problem: str | None
+    has_run: bool
+    """Did it begin before?"""
+    expires_at: float | None
+    trace: str | None
 
 
 class _Claimed(Struct, array_like=True):
@@ -46,7 +56,7 @@ class _Claimed(Struct, array_like=True):
         starts_in: float,
         *,
         has_begun: bool,
-        stored: Stored | None,
+        stored: _StoredJob | None,
     ) -> Claim:
         return Claim(
             lease=Lease(self.id, self.attempts, worker, token),
@@ -63,7 +73,9 @@ class _Claimed(Struct, array_like=True):
             starts_in=starts_in,
             key=self.key,
             has_begun=has_begun,
-            expires_at=None if has_begun or stored is None else _expiry_of(stored.job),
+            expires_at=None if has_begun or stored is None or stored.has_run else stored.expires_at,
+            trace=None if stored is None else stored.trace,
+            has_run=stored is not None and stored.trace is not None and stored.has_run,
             problem=None if stored is None else stored.problem,
         )
 
@@ -98,13 +110,17 @@ def claim_chosen(
     ]
 
 
-def _stored(cursor: sqlite3.Cursor, seqs: list[int]) -> dict[int, Stored]:
-    """Some jobs with all their values, and what is wrong with these, by seq."""
+def _stored(cursor: sqlite3.Cursor, seqs: list[int]) -> dict[int, _StoredJob]:
+    """Some jobs with what all their values say, by seq."""
     rows = cursor.execute(sql("odd"), (text_of(seqs),)).fetchall() if seqs else ()
-    return {row[0]: stored_of(row) for row in rows}
+    return {row[0]: _stored_job(stored_of(row), row[-1]) for row in rows}
 
 
-def _expiry_of(job: Job) -> float | None:
-    """Until when it must have begun; None if it did before."""
-    has_begun = job.started_at is not None or job.history
-    return None if has_begun or job.expires_at is None else job.expires_at.timestamp()
+def _stored_job(stored: Stored, trace: object) -> _StoredJob:
+    job = stored.job
+    return _StoredJob(
+        stored.problem,
+        job.started_at is not None or bool(job.history),
+        None if job.expires_at is None else job.expires_at.timestamp(),
+        trace if isinstance(trace, str) else None,
+    )

@@ -1,4 +1,4 @@
-"""What can be read of many jobs, and of workers: pages, limits and events."""
+"""What can be read of many jobs, and of workers: pages, limits and events; and what a job logged."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ...model.counts import Filter, JobEvent, Page, WorkerInfo
+from ...model.counts import Failures, Filter, JobEvent, Page, WorkerInfo
 from ...model.gate import Limits
 from ...model.job import JobStatus
+from ...model.logs import JobLogs, logs_of
+from ..failures import ERROR_HEAD, error_start, failed_of, failures_of
+from ..sql_rows import chunk_of
 from ..stored import status_of
 from .rows import gate_of, job_of
 from .statements import sql
@@ -23,6 +26,13 @@ _INDEXES = {
     JobStatus.CANCELLED: "INDEXED BY jobs_cancelled",
 }
 """Where to find the jobs of a status; the others are found among the newest."""
+
+
+def logs(cursor: sqlite3.Cursor, id: str, after: int) -> JobLogs | None:
+    """As `JobStore.logs` says."""
+    rows = cursor.execute(sql("logs"), {"id": id, "after": after}).fetchall()
+    # Why one without an attempt: a job that logged nothing has such a row.
+    return logs_of([chunk_of(row) for row in rows if row[0] is not None], after) if rows else None
 
 
 def page(cursor: sqlite3.Cursor, filter: Filter, limit: int, before: int | None) -> Page:
@@ -42,6 +52,9 @@ def statement_of(filter: Filter) -> tuple[str, dict[str, str]]:
     named = {"type": filter.type, "queue": filter.queue, "tag": filter.tag}
     values = {name: value for name, value in named.items() if value is not None}
     filters = status + "".join(f" AND {name} = :{name}" for name in values)
+    if filter.error is not None:
+        values["error"] = error_start(filter.error)
+        filters += " AND substr(error, 1, length(:error)) = :error"
     if filter.tag is not None:
         # Why a cross join: SQLite then goes through the jobs of the tag, whatever else is asked for.
         source, number = "tagged CROSS JOIN jobs ON jobs.seq = tagged.job", "tagged.job"
@@ -49,6 +62,12 @@ def statement_of(filter: Filter) -> tuple[str, dict[str, str]]:
         index = "" if filter.status is None else _INDEXES.get(filter.status, "")
         source, number = f"jobs {index}", "seq"
     return sql("page").format(source=source, number=number, filters=filters), values
+
+
+def failures(cursor: sqlite3.Cursor, limit: int) -> Failures:
+    """As `JobStore.failures` says."""
+    rows = cursor.execute(sql("failures"), {"head": ERROR_HEAD, "limit": limit + 1})
+    return failures_of(map(failed_of, rows), limit)
 
 
 def limits(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ...failpoints import reach
 from ...model.job import KEPT_HISTORY, JobError, JobStatus, Progress
 from ...model.lease import Lease, LeaseState, Rescued, Settlement
+from ...model.logs import MOST_OF_ATTEMPT, LogChunk, overflow
 from .rows import settled_row, text_of
 from .statements import sql
 from .uniques import let_in
@@ -46,8 +47,35 @@ def report(cursor: sqlite3.Cursor, reports: Sequence[tuple[Lease, Progress]]) ->
     cursor.executemany(sql("progress"), values)
 
 
+def write_logs(cursor: sqlite3.Cursor, chunks: Iterable[tuple[Lease, LogChunk]]) -> None:
+    """As `JobStore.write_logs` says."""
+    told = [
+        (lease.id, lease.token, chunk.start, chunk.cut, chunk.count, chunk.size, chunk.lines)
+        for lease, chunk in chunks
+    ]
+    written = {job for (job,) in cursor.execute(sql("write_logs"), (text_of(told),))}
+    for (job,) in cursor.execute(sql("long_logs"), (text_of(list(written)), MOST_OF_ATTEMPT)).fetchall():
+        _cut_logs(cursor, job)
+
+
+def _cut_logs(cursor: sqlite3.Cursor, job: int) -> None:
+    """Drop the oldest chunks of a job that has too many; the next one counts their lines as cut."""
+    rows = cursor.execute(sql("log_sizes"), (job,)).fetchall()
+    dropped = overflow([(attempt, size) for attempt, size, *_ in rows])
+    cut = 0
+    for place, (_, _, number, lines) in enumerate(rows):
+        if place in dropped:
+            cursor.execute(sql("drop_log"), (number,))
+            cut += lines
+        elif cut:
+            cursor.execute(sql("add_cut"), (cut, number))
+            cut = 0
+
+
 def settle(cursor: sqlite3.Cursor, settlements: Sequence[Settlement], now: float) -> list[bool]:
     """As `JobStore.settle` says."""
+    if any(each.logs for each in settlements):
+        write_logs(cursor, [(each.lease, chunk) for each in settlements for chunk in each.logs])
     told = text_of(list(map(settled_row, settlements)))
     values = {"settlements": told, "now": now, "at": f"{now:.6f}", "kept": KEPT_HISTORY}
     _cool(cursor, settlements, now)
@@ -88,14 +116,14 @@ def rescue(cursor: sqlite3.Cursor, limit: int, now: float) -> list[Rescued]:
     """As `JobStore.rescue` says."""
     rescued = []
     found = cursor.execute(sql("expired"), {"now": now, "limit": limit}).fetchall()
-    for seq, id, worker, status in found:
+    for seq, id, worker, status, type, attempts in found:
         if status == JobStatus.QUEUED:
             cursor.execute(sql("lose_ahead"), (seq,))
-            rescued.append(Rescued(id, worker, JobStatus.QUEUED))
+            rescued.append(Rescued(id, worker, JobStatus.QUEUED, type, attempts))
             continue
         values = {"seq": seq, "now": now, "error": _LOST, "kept": KEPT_HISTORY}
         ((status,),) = cursor.execute(sql("rescue"), values).fetchall()
-        rescued.append(Rescued(id, worker, JobStatus(status)))
+        rescued.append(Rescued(id, worker, JobStatus(status), type, attempts))
     let_in(cursor, [each.id for each in rescued])
     reach("rescue-inside")
     return rescued

@@ -1,12 +1,16 @@
-"""Cancel and retry within a transaction: each job as its status asks for, and the status in which it was found."""
+"""Cancel and retry within a transaction: each job as its status asks for, and the status in which it was found; workers."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
 
+import msgspec
+
 from ...errors import DuplicateError
+from ...model.counts import WorkerInfo
 from ...model.job import TRANSITIONS, JobStatus, Move
+from ...model.newjob import NewPayload
 from ...model.unique import retry_refusal
 from ..stored import status_of
 from . import uniques
@@ -25,6 +29,14 @@ def status(cursor: sqlite3.Cursor, id: str) -> JobStatus | None:
     return None if row is None else status_of(row[0])
 
 
+def beat(cursor: sqlite3.Cursor, worker: WorkerInfo, seconds: float, now: float) -> None:
+    """As `WatchStore.beat` says."""
+    cursor.execute(sql("forget"), {"name": worker.name, "now": now})
+    if seconds > 0:
+        values = {"name": worker.name, "info": msgspec.json.encode(worker), "now": now}
+        cursor.execute(sql("beat"), {**values, "until": now + seconds})
+
+
 def cancel(cursor: sqlite3.Cursor, ids: Sequence[str], now: float) -> list[JobStatus | None]:
     """As `JobStore.cancel` says."""
     statuses: list[JobStatus | None] = []
@@ -37,7 +49,9 @@ def cancel(cursor: sqlite3.Cursor, ids: Sequence[str], now: float) -> list[JobSt
     return statuses
 
 
-def retry(cursor: sqlite3.Cursor, id: str, now: float) -> JobStatus | DuplicateError | None:
+def retry(
+    cursor: sqlite3.Cursor, id: str, renewed: NewPayload | None, now: float
+) -> JobStatus | DuplicateError | None:
     """As `JobStore.retry` says."""
     found = status(cursor, id)
     if found is None or Move.REVIVE not in TRANSITIONS[found]:
@@ -47,7 +61,8 @@ def retry(cursor: sqlite3.Cursor, id: str, now: float) -> JobStatus | DuplicateE
         waiting = uniques.named(cursor, name).waiting
         if waiting is not None:
             return retry_refusal(waiting.id, name)
-    cursor.execute(sql("revive"), {"id": id, "now": now})
+    values = (None, None) if renewed is None else (renewed.payload.decode(), renewed.key)
+    cursor.execute(sql("revive"), {"id": id, "now": now, "payload": values[0], "key": values[1]})
     if names:
         uniques.order_names(cursor, names)
     return found

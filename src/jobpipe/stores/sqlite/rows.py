@@ -50,13 +50,13 @@ def new_row(job: NewJob, now: float) -> tuple[Any, ...]:
 
 PLAIN_ROW = 11
 """Values of a row that has none of these."""
-MORE_COLUMNS = ("expires_at", "unique_name", "on_duplicate", "max_wait", "tags")
+MORE_COLUMNS = ("expires_at", "unique_name", "on_duplicate", "max_wait", "tags", "trace")
 
 
 def more_values(job: NewJob, now: float) -> tuple[Any, ...]:
     """The values of `MORE_COLUMNS`."""
     tags = text_of(job.tags) if job.tags else None
-    return job.expires(now), job.unique, job.on_duplicate, job.max_wait, tags
+    return job.expires(now), job.unique, job.on_duplicate, job.max_wait, tags, job.trace
 
 
 def settled_row(settlement: Settlement) -> tuple[Any, ...]:

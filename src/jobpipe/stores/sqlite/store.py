@@ -13,16 +13,15 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import unquote
 
-import msgspec
-
 from ...errors import BadInputError, DuplicateError, SettingsError, StoreAwayError, StoreRefusedError
 from ...failpoints import reach
 from ...model.admission import Bounds
-from ...model.counts import Counts, Filter, JobEvent, Page, WorkerInfo
+from ...model.counts import MOST_FAILURES, Counts, Failures, Filter, JobEvent, Page, WorkerInfo
 from ...model.gate import Limit, Limits
 from ...model.job import Job, JobStatus, Progress
 from ...model.lease import ClaimResult, Lease, LeaseState, QueueChoice, Rescued, Settlement
-from ...model.newjob import Answer, ExportedJob, NewJob, Receipt, Refusal
+from ...model.logs import JobLogs, LogChunk
+from ...model.newjob import Answer, ExportedJob, NewJob, NewPayload, Receipt, Refusal
 from ...model.schedule import ScheduleEntry, Schedules
 from ...model.text import masked
 from ..base import Capabilities, News, Watch
@@ -36,7 +35,7 @@ from .inserting import Batch, insert_all, insert_one
 from .migrate import migrate, refuse_newer
 from .rows import job_of, text_of
 from .statements import sql
-from .transfer import adopt, exported_of
+from .transfer import adopt, export
 from .watch import SqliteWatch
 
 _SCHEME = "sqlite:///"
@@ -66,9 +65,7 @@ class SqliteStore:
         self.url = f"{_SCHEME}{path}"
         self._clock = clock
         if not self.path.parent.is_dir():
-            raise StoreRefusedError(
-                f"the folder {self.path.parent} of the store does not exist: make it first"
-            )
+            raise StoreRefusedError(f"the folder {self.path.parent} of the store does not exist: make it")
         self._connections = Connections(self.path)
         self._group_commit = GroupCommit(self.path)
         self._changes = 0
@@ -224,6 +221,10 @@ class SqliteStore:
         with self._writing(synced=False) as (cursor, _):
             leasing.report(cursor, reports)
 
+    def write_logs(self, chunks: Sequence[tuple[Lease, LogChunk]]) -> None:
+        with self._writing(synced=False) as (cursor, _):
+            leasing.write_logs(cursor, chunks)
+
     def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         with self._writing() as (cursor, now):
             self._changes += len(settlements)
@@ -254,10 +255,12 @@ class SqliteStore:
             self._changes += len(ids)
             return managing.cancel(cursor, ids, now)
 
-    def retry(self, ids: Sequence[str]) -> list[JobStatus | DuplicateError | None]:
+    def retry(
+        self, ids: Sequence[str], renewed: NewPayload | None = None
+    ) -> list[JobStatus | DuplicateError | None]:
         with self._writing() as (cursor, now):
             self._changes += len(ids)
-            return [managing.retry(cursor, id, now) for id in ids]
+            return [managing.retry(cursor, id, renewed, now) for id in ids]
 
     def delete(self, ids: Sequence[str]) -> list[JobStatus | None]:
         with self._writing() as (cursor, _):
@@ -279,6 +282,10 @@ class SqliteStore:
             row = cursor.execute(sql("get"), (id,)).fetchone()
             return None if row is None else job_of(row)
 
+    def logs(self, id: str, after: int = 0) -> JobLogs | None:
+        with self._reading() as cursor:
+            return inspecting.logs(cursor, id, after)
+
     def page(self, filter: Filter, limit: int, before: int | None = None) -> Page:
         with self._reading() as cursor:
             return inspecting.page(cursor, filter, limit, before)
@@ -287,6 +294,10 @@ class SqliteStore:
         with self._reading() as cursor:
             rows = cursor.execute(sql("tallies")).fetchall()
             return counts_of(rows, (queue for (queue,) in cursor.execute(sql("paused"))))
+
+    def failures(self, limit: int = MOST_FAILURES) -> Failures:
+        with self._reading() as cursor:
+            return inspecting.failures(cursor, limit)
 
     def ahead(self, id: str) -> int:
         with self._reading() as cursor:
@@ -324,12 +335,7 @@ class SqliteStore:
 
     def beat(self, worker: WorkerInfo, seconds: float) -> None:
         with self._writing(synced=False) as (cursor, now):
-            cursor.execute(sql("forget"), {"name": worker.name, "now": now})
-            if seconds > 0:
-                info = msgspec.json.encode(worker)
-                cursor.execute(
-                    sql("beat"), {"name": worker.name, "info": info, "now": now, "until": now + seconds}
-                )
+            managing.beat(cursor, worker, seconds, now)
 
     def workers(self) -> list[WorkerInfo]:
         # Why without what came due: that would have to be written, and the caller's own transaction may have the lock.
@@ -371,7 +377,7 @@ class SqliteStore:
 
     def export(self, limit: int, after: int = 0) -> list[ExportedJob]:
         with self._reading() as cursor:
-            return list(map(exported_of, cursor.execute(sql("export"), (after, limit))))
+            return export(cursor, limit, after)
 
     def adopt(self, exported: Sequence[ExportedJob]) -> int:
         with self._writing() as (cursor, now):

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import defaultdict
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from ...errors import JobConflictError
 from ...model.job import OnDuplicate
+from ...model.logs import StoredChunk
 from ...model.newjob import ExportedJob, NewJob
 from ...model.unique import refuse_second
+from ..sql_rows import chunk_of
 from . import uniques
 from .rows import PLAIN_ROW, ended_of, history_of, more_values, new_row, read_error, read_progress, text_of
 from .statements import sql
@@ -25,6 +28,7 @@ def adopt(cursor: sqlite3.Cursor, exported: Sequence[ExportedJob], now: float) -
     if names:
         _refuse_second(cursor, exported)
     rows = [_adopted_row(job, now) for job in exported]
+    logged = [job for job in exported if job.logs and not _has(cursor, job)]
     inserted = cursor.execute(sql("adopt"), {"jobs": text_of(rows)}).rowcount
     for job in exported if inserted < len(exported) else ():
         (fingerprint, _) = cursor.execute(sql("known"), (job.job.id,)).fetchone()
@@ -32,12 +36,21 @@ def adopt(cursor: sqlite3.Cursor, exported: Sequence[ExportedJob], now: float) -
             raise JobConflictError(job.job.id)
     if names:
         uniques.order_names(cursor, names)
+    logs = [
+        {"id": job.job.id, "start": start, **asdict(chunk)}
+        for job in logged
+        for start, chunk in enumerate(job.logs)
+    ]
+    cursor.executemany(sql("adopt_log"), logs)
     return inserted
 
 
 def _refuse_second(cursor: sqlite3.Cursor, exported: Sequence[ExportedJob]) -> None:
-    new = [job for job in exported if cursor.execute(sql("status"), (job.job.id,)).fetchone() is None]
-    refuse_second(new, partial(uniques.named, cursor))
+    refuse_second([job for job in exported if not _has(cursor, job)], partial(uniques.named, cursor))
+
+
+def _has(cursor: sqlite3.Cursor, job: ExportedJob) -> bool:
+    return cursor.execute(sql("status"), (job.job.id,)).fetchone() is not None
 
 
 def _adopted_row(job: ExportedJob, now: float) -> tuple[Any, ...]:
@@ -53,11 +66,20 @@ def _adopted_row(job: ExportedJob, now: float) -> tuple[Any, ...]:
     )
 
 
-def exported_of(row: Sequence[Any]) -> ExportedJob:
+def export(cursor: sqlite3.Cursor, limit: int, after: int) -> list[ExportedJob]:
+    """As `TransferStore.export` says."""
+    rows = cursor.execute(sql("export"), (after, limit)).fetchall()
+    logs: defaultdict[int, list[StoredChunk]] = defaultdict(list)
+    for job, *chunk in cursor.execute(sql("export_logs"), (text_of([row[0] for row in rows]),)):
+        logs[job].append(chunk_of(chunk))
+    return [_exported_of(row, logs[row[0]]) for row in rows]
+
+
+def _exported_of(row: Sequence[Any], logs: Sequence[StoredChunk]) -> ExportedJob:
     """A row of export.sql."""
     number, id, type, queue, payload, max_retries, priority, run_at, deadline, fingerprint, key, *kept = row
     attempts, runs, created_at, started_at, error, progress, history, *more = kept
-    expires_at, unique, on_duplicate, max_wait, tags = more
+    expires_at, unique, on_duplicate, max_wait, tags, trace = more
     return ExportedJob(
         number=number,
         job=NewJob(
@@ -77,6 +99,7 @@ def exported_of(row: Sequence[Any]) -> ExportedJob:
             on_duplicate=None if on_duplicate is None else OnDuplicate(on_duplicate),
             max_wait=max_wait,
             tags=() if tags is None else tuple(msgspec.json.decode(tags)),
+            trace=trace,
         ),
         attempts=attempts,
         runs=runs,
@@ -85,4 +108,5 @@ def exported_of(row: Sequence[Any]) -> ExportedJob:
         error=None if error is None else read_error(error),
         progress=None if progress is None else read_progress(progress),
         history=history_of(history),
+        logs=tuple(logs),
     )

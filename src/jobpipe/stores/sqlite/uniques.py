@@ -24,7 +24,7 @@ def named(cursor: sqlite3.Cursor, name: str) -> Named:
 
 def replace(cursor: sqlite3.Cursor, id: str, job: NewJob, now: float) -> None:
     """Let a job that waits take the content of a new one."""
-    expires_at, _, on_duplicate, max_wait, tags = more_values(job, now)
+    expires_at, _, on_duplicate, max_wait, tags, trace = more_values(job, now)
     values = {
         "id": id,
         "now": now,
@@ -38,6 +38,7 @@ def replace(cursor: sqlite3.Cursor, id: str, job: NewJob, now: float) -> None:
         "on_duplicate": on_duplicate,
         "max_wait": max_wait,
         "tags": tags,
+        "trace": trace,
     }
     cursor.execute(sql("untag"), (id,))
     cursor.execute(sql("replace"), values)

@@ -37,19 +37,30 @@ export async function call(path, options = {}) {
   }
 }
 
-export async function get(path, query = {}, options = {}) {
+export const get = async (path, query = {}, options = {}) => parse(await getText(path, query, options));
+
+/** The same, but the answer is as it was written. */
+export async function getText(path, query = {}, options = {}) {
   const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
   const search = new URLSearchParams(given).toString();
   const response = await call(search ? `${path}?${search}` : path, options);
   if (!response.ok) throw new Problem(response.status, await detailOf(response));
+  return response.text();
+}
+
+export const post = (path, body) => postText(path, body && JSON.stringify(body));
+
+/** The same for a body that is JSON already: so its long numbers stay what they are. */
+export async function postText(path, body) {
+  const headers = body === undefined ? {} : { "Content-Type": "application/json" };
+  const response = await call(path, { method: "POST", headers, body });
+  if (!response.ok) throw new Problem(response.status, await detailOf(response));
   return parse(await response.text());
 }
 
-export async function post(path, body) {
-  const headers = body === undefined ? {} : { "Content-Type": "application/json" };
-  const response = await call(path, { method: "POST", headers, body: body && JSON.stringify(body) });
+export async function remove(path) {
+  const response = await call(path, { method: "DELETE" });
   if (!response.ok) throw new Problem(response.status, await detailOf(response));
-  return parse(await response.text());
 }
 
 /** JSON in which numbers that JavaScript cannot hold, such as long ids, stay what they were. */

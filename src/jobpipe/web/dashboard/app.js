@@ -4,6 +4,7 @@ import { forgetToken, get, hasToken } from "./api.js";
 import { apiUrl } from "./base.js";
 import { h, patch } from "./dom.js";
 import { hurry, live } from "./live.js";
+import { failedPage } from "./page_failed.js";
 import { jobPage } from "./page_job.js";
 import { jobsPage } from "./page_jobs.js";
 import { limitsPage } from "./page_limits.js";
@@ -18,6 +19,7 @@ const ROUTES = [
   [/^$/, overviewPage],
   [/^ui\/jobs$/, jobsPage],
   [/^ui\/jobs\/([^/]+)$/, jobPage],
+  [/^ui\/failed$/, failedPage],
   [/^ui\/schedules$/, schedulesPage],
   [/^ui\/limits$/, limitsPage],
   [/^ui\/workers$/, workersPage],
@@ -29,6 +31,7 @@ const plot = { width: 720 }; // of the one chart of a page
 
 let shown = null;
 let frame = 0;
+let isPressed = false; // Why: what moves between the press and the release of a button takes the click with it
 
 const sizes = new ResizeObserver((entries) => {
   const width = Math.floor(entries.at(-1).contentRect.width);
@@ -46,8 +49,21 @@ function draw() {
 function redraw() {
   frame ||= requestAnimationFrame(() => {
     frame = 0;
-    if (shown) draw();
+    if (shown && !isPressed) draw();
   });
+}
+
+addEventListener("pointerdown", () => (isPressed = true), true);
+for (const kind of ["pointerup", "pointercancel", "blur"]) {
+  addEventListener(
+    kind,
+    () =>
+      setTimeout(() => {
+        isPressed = false;
+        redraw();
+      }),
+    true,
+  );
 }
 
 function show(page, parameters, query) {

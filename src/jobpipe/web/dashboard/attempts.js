@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 import { code } from "./parts.js";
-import { duration, timeOfDay, when } from "./time.js";
+import { duration, exact, when } from "./time.js";
 
 const WORDS = { done: "took", failed: "failed after", cancelled: "was cancelled after" };
 
@@ -51,7 +51,7 @@ function attempt(run, end) {
   const took = duration((Date.parse(run.ended_at) - Date.parse(run.began_at)) / 1000);
   const line = [
     h("span", { class: `run ${end}` }, `#${run.number}`),
-    h("span", { class: "num" }, when(run.began_at, timeOfDay(run.began_at)), h("span", { class: "muted" }, ` · ${took}`)),
+    h("span", { class: "num" }, when(run.began_at, exact(run.began_at)), h("span", { class: "muted" }, ` · ${took}`)),
     h("span", { class: "cut muted worker", title: run.worker }, run.worker),
     run.error ? h("span", { class: "cut error-text" }, `${run.error.type}: ${run.error.message}`) : h("span", { class: "muted" }, end === "done" ? "done" : "cancelled"),
   ];

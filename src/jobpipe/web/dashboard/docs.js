@@ -8,7 +8,7 @@ import { exampleBody, tryForm } from "./tryit.js";
 
 const GROUPS = [
   ["Enqueue", /^\/enqueue/],
-  ["Jobs", /^\/jobs/],
+  ["Jobs", /^\/(jobs|failures)/],
   ["Queues", /^\/queues/],
   ["Schedules", /^\/schedules/],
   ["Events", /^\/events/],

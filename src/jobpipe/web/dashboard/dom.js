@@ -104,6 +104,8 @@ function setProp(node, name, before, value) {
     for (const [variable, text] of Object.entries(value ?? {})) node.style.setProperty(variable, text);
   } else if (name === "value" && node.matches("input, textarea")) {
     if (node.value !== value) node.value = value ?? "";
+  } else if (name === "checked") {
+    node.checked = Boolean(value);
   } else if (value === null || value === undefined || value === false) {
     node.removeAttribute(name);
   } else {

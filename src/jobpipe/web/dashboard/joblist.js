@@ -5,6 +5,7 @@ import { Resource } from "./resource.js";
 
 const FIRST = 100;
 const PAGE = 500;
+const SEARCH_PAUSE = 5000; // Why: a search reads up to ten thousand jobs
 const MOST_FRESH = 10_000; // Why: who reads for hours must not run out of memory
 
 export class JobList {
@@ -16,6 +17,7 @@ export class JobList {
   #changed;
   #head;
   #isLoadingMore = false;
+  #isStale = false;
 
   constructor(filter, changed) {
     this.#filter = filter;
@@ -26,6 +28,7 @@ export class JobList {
         if (this.#head.error === null) this.#merge(this.#head.value);
         changed();
       },
+      filter.text ? SEARCH_PAUSE : 1000,
     );
   }
 
@@ -45,6 +48,12 @@ export class JobList {
     this.#head.renew();
   }
 
+  /** Begin anew with the next answer: what is loaded may be gone. */
+  restart() {
+    this.#isStale = true;
+    this.#head.renew();
+  }
+
   stop() {
     this.#head.stop();
   }
@@ -60,8 +69,9 @@ export class JobList {
         this.jobs[index] = { ...this.jobs[index], status: event.status, attempts: event.attempts, isOut };
         isNews = true;
       } else if (this.#fits(event)) {
-        // Why not with a tag: an event does not tell those of its job.
-        if (this.fresh.size < MOST_FRESH && !this.#filter.tag) this.fresh.add(event.id);
+        // Why not with these: an event does not tell them of its job.
+        const isKnown = !this.#filter.tag && !this.#filter.error && !this.#filter.text;
+        if (this.fresh.size < MOST_FRESH && isKnown) this.fresh.add(event.id);
         isNews = true;
       }
     }
@@ -95,7 +105,7 @@ export class JobList {
 
   #merge(page) {
     const found = new Map(page.jobs.map((job) => [job.id, job]));
-    if (this.isHeld() && this.jobs.length) {
+    if (this.isHeld() && this.jobs.length && !this.#isStale) {
       // Why nothing moves now: somebody reads, or is about to press a key.
       this.jobs = this.jobs.map((job) => found.get(job.id) ?? job);
       return;
@@ -103,7 +113,8 @@ export class JobList {
     this.fresh.clear();
     const last = page.jobs.at(-1);
     const index = last ? this.jobs.findIndex((job) => job.id === last.id) : -1;
-    if (index < 0 || page.next_cursor === null) {
+    if (index < 0 || page.next_cursor === null || this.#isStale) {
+      this.#isStale = false;
       this.jobs = page.jobs;
       this.cursor = page.next_cursor;
     } else {

@@ -1,27 +1,36 @@
 // Job: all that is known of one, why it waits, and what can be done to it.
 
-import { get, post } from "./api.js";
+import { get, post, remove } from "./api.js";
 import { attemptList, spansOf } from "./attempts.js";
 import { pageUrl } from "./base.js";
 import { timeline } from "./chart.js";
+import { confirm } from "./dialog.js";
 import { h } from "./dom.js";
+import { editAndRetry } from "./edit.js";
 import { count, percent } from "./format.js";
+import { Logs } from "./logs.js";
 import { badge, code, copyButton, curl, empty, failure, icon, jobLink, jobsLink, link } from "./parts.js";
 import { Resource } from "./resource.js";
 import { now, on, state } from "./store.js";
 import { duration, relative, when } from "./time.js";
 import { attempt } from "./toast.js";
 
-export function jobPage({ parameters: [id], plot, redraw }) {
+export function jobPage({ parameters: [id], plot, redraw, visit }) {
   const path = `jobs/${encodeURIComponent(id)}`;
-  const job = new Resource(() => get(path), redraw, 300);
+  const job = new Resource(load, redraw, 300);
   const why = new Resource(() => get(`${path}/explain`), redraw, 1000);
+  const logs = new Logs(path, redraw);
+  async function load() {
+    const found = await get(path);
+    if (job.value && job.value.created_at !== found.created_at) logs.forget();
+    return found;
+  }
   const isOpen = () => job.value && !state.meta.finished.includes(job.value.status);
-  const renew = () => [job, why].forEach((each) => each.renew());
+  const renew = () => [job, why, logs].forEach((each) => each.renew());
   const stops = [
     on("jobs", (events) => (events.some((event) => event.id === id) ? renew() : isOpen() && why.renew())),
     // Why at a pulse: progress is no event of its own, and others may have paused the queue.
-    on("pulse", () => isOpen() && (job.value.status === "running" ? job : why).renew()),
+    on("pulse", () => isOpen() && (job.value.status === "running" ? [job, logs] : [why]).forEach((each) => each.renew())),
     on("renew", renew),
   ];
 
@@ -32,41 +41,48 @@ export function jobPage({ parameters: [id], plot, redraw }) {
       if (job.value === null && job.error === null) return h("div", { class: "page" }, title(id, null), h("p", { class: "muted" }, "…"));
       if (job.error?.status === 404) return missing(id);
       if (job.value === null) return h("div", { class: "page" }, title(id, null), failure(job.error, renew));
-      return h("div", { class: "page job" }, title(id, job.value, renew), card(job.value, why.value), timelineCard(job.value, plot), attemptList(job.value), contents(job.value));
+      return h("div", { class: "page job" }, title(id, job.value, renew, visit), card(job.value, why.value), lastError(job.value), timelineCard(job.value, plot), attemptList(job.value), logs.view(job.value.status === "running"), contents(job.value));
     },
     stop() {
       stops.forEach((stop) => stop());
-      [job, why].forEach((each) => each.stop());
+      [job, why, logs].forEach((each) => each.stop());
     },
   };
 }
 
-function title(id, job, renew) {
+function title(id, job, renew, visit) {
   return h(
     "div",
     { class: "head job-head" },
     h("p", { class: "crumb" }, link(pageUrl("jobs"), "Jobs")),
     h("h1", { tabindex: "-1", class: "mono" }, id, copyButton(id, "Copy the id")),
-    job ? h("div", { class: "actions" }, badge(job.status), actionButtons(job, renew)) : null,
+    job ? h("div", { class: "actions" }, badge(job.status), actionButtons(job, renew, visit)) : null,
   );
 }
 
-const ACTIONS = {
-  retry: { word: "Retry", said: "The job runs again" },
-  cancel: { word: "Cancel", said: "The job is being cancelled" },
-};
+const ACTIONS = [
+  { action: "retry", name: "retry", word: "Retry", kind: "primary", run: (job, renew) => change(job, "retry", "The job runs again", renew) },
+  { action: "retry", name: "edit", word: "Edit and retry", kind: "", run: async (job, renew) => (await editAndRetry(job)) && renew() },
+  { action: "cancel", name: "cancel", word: "Cancel", kind: "danger", run: (job, renew) => change(job, "cancel", "The job is being cancelled", renew) },
+  { action: "delete", name: "delete", word: "Delete", kind: "danger", run: erase },
+];
 
 /** Which buttons there are is what the table of transitions says for its status. */
-function actionButtons(job, renew) {
-  return Object.entries(ACTIONS)
-    .filter(([action]) => state.meta.actions[action].includes(job.status))
-    .map(([action, { word, said }]) => {
-      const act = async () => {
-        await attempt(() => post(`jobs/${encodeURIComponent(job.id)}/${action}`), said);
-        renew();
-      };
-      return h("button", { type: "button", key: action, class: action === "cancel" ? "danger" : "primary", onclick: act }, icon(action), h("span", null, word));
-    });
+function actionButtons(job, renew, visit) {
+  return ACTIONS.filter(({ action }) => state.meta.actions[action].includes(job.status)).map(({ name, word, kind, run }) => h("button", { type: "button", key: name, class: kind, onclick: () => run(job, renew, visit) }, icon(name), h("span", null, word)));
+}
+
+async function change(job, action, said, renew) {
+  await attempt(() => post(`jobs/${encodeURIComponent(job.id)}/${action}`), said);
+  renew();
+}
+
+async function erase(job, renew, visit) {
+  const isSure = await confirm({ title: "Delete this job?", text: "Its payload, result and history are gone. Its id is free again.", yes: "Delete the job", isDangerous: true });
+  if (!isSure) return;
+  const isGone = await attempt(async () => (await remove(`jobs/${encodeURIComponent(job.id)}`)) ?? true, `${job.id} is deleted`);
+  if (isGone) visit(pageUrl("jobs"));
+  else renew();
 }
 
 function card(job, why) {
@@ -129,22 +145,32 @@ function progress(job) {
   );
 }
 
+const KEYS = { wait: "waited", running: "runs", done: "done", failed: "failed", cancelled: "cancelled" };
+
 function timelineCard(job, plot) {
   const spans = spansOf(job, now());
   const runs = spans.filter((span) => span.kind !== "wait").length;
+  const keys = Object.keys(KEYS).filter((kind) => spans.some((span) => span.kind === kind));
   return h(
     "section",
     { class: "card", "aria-labelledby": "timeline" },
     h("h2", { id: "timeline" }, "Timeline"),
     h("div", { class: "plot" }, timeline(spans, { width: plot.width, label: `${count(runs, "run")} since it was created ${relative(job.created_at)}` })),
-    h("p", { class: "legend num" }, h("span", null, when(job.created_at, "created")), h("span", { class: "key wait" }, "waited"), h("span", { class: "key running" }, "ran"), h("span", { class: "key failed" }, "failed"), h("span", { class: "grow" }), h("span", null, job.finished_at ? when(job.finished_at, "finished") : "now")),
+    h("p", { class: "legend num" }, h("span", null, when(job.created_at, "created")), keys.map((kind) => h("span", { class: `key ${kind}`, key: kind }, KEYS[kind])), h("span", { class: "grow" }), h("span", null, job.finished_at ? when(job.finished_at, "finished") : "now")),
   );
 }
 
 function contents(job) {
   const text = (value) => JSON.stringify(value, null, 2);
   const fold = (name, value, isOpen) => h("details", { class: "card", open: isOpen, key: name }, h("summary", null, h("h2", null, name), h("span", { class: "muted preview mono" }, JSON.stringify(value).slice(0, 120))), code(text(value), `the ${name.toLowerCase()}`));
-  return [job.error ? h("section", { class: "card bad", "aria-labelledby": "last-error" }, h("h2", { id: "last-error" }, "Last error"), h("p", null, h("strong", null, job.error.type), ": ", job.error.message)) : null, fold("Payload", job.payload, false), job.status === "done" ? fold("Result", job.result, false) : null];
+  return [fold("Payload", job.payload, false), job.status === "done" ? fold("Result", job.result, false) : null];
+}
+
+/** Of a failed job with its traceback at once: that is what one comes for. */
+function lastError(job) {
+  if (!job.error) return null;
+  const trace = job.status === "failed" ? job.error.traceback : null;
+  return h("section", { class: "card bad", "aria-labelledby": "last-error", key: "error" }, h("h2", { id: "last-error" }, "Last error"), h("p", null, h("strong", null, job.error.type), ": ", job.error.message), trace ? code(trace, "the traceback") : null);
 }
 
 function missing(id) {

@@ -8,19 +8,28 @@ import { compact, count } from "./format.js";
 import { JobList } from "./joblist.js";
 import { badge, curl, empty, failure, icon, jobLink, link, progressBar } from "./parts.js";
 import { Resource } from "./resource.js";
+import { Selection } from "./selection.js";
 import { on, state } from "./store.js";
 import { when } from "./time.js";
 import { WindowedList } from "./windowed.js";
 
-const FILTERS = ["status", "type", "queue", "tag"];
+const FILTERS = ["status", "type", "queue", "tag", "error"];
+const SEARCH_AFTER = 300; // milliseconds without a key
 
 export function jobsPage({ query, redraw, visit }) {
   const filter = Object.fromEntries(FILTERS.filter((name) => query[name]).map((name) => [name, query[name]]));
-  const search = { text: query.id ?? "", found: null, asked: 0 };
-  const jobs = new JobList(filter, redraw);
+  const search = { text: query.text ?? "", timer: null };
+  const selection = new Selection(redraw);
   const tallies = new Resource(() => get("stats/tallies"), redraw, 2000);
   const rows = new WindowedList(redraw, () => jobs.more());
-  jobs.isHeld = () => rows.isHeld;
+  let jobs = null;
+  const load = () => {
+    jobs?.stop();
+    jobs = new JobList(search.text ? { ...filter, text: search.text } : filter, redraw);
+    // Why while some are selected: the next one must not come to lie where the pointer is.
+    jobs.isHeld = () => rows.isHeld || !selection.isEmpty;
+  };
+  load();
   const stops = [
     on("jobs", (events) => {
       jobs.heed(events);
@@ -30,24 +39,32 @@ export function jobsPage({ query, redraw, visit }) {
     on("pulse", () => jobs.jobs.slice(0, 100).some((job) => job.status === "running") && jobs.renew()),
     on("renew", () => [jobs, tallies].forEach((each) => each.renew())),
   ];
-  const go = (change) => visit(pageUrl("jobs", { ...filter, ...change, id: search.text }));
-  const look = searcher(search, filter, redraw, visit);
+  const go = (change) => visit(pageUrl("jobs", { ...filter, text: search.text, ...change }));
+  const look = searcher(search, filter, visit, () => {
+    selection.clear();
+    load();
+  });
+  const restart = () => jobs.restart();
 
   return {
     title: "Jobs",
     nav: "jobs",
     view() {
-      const shown = search.text ? matching(jobs.jobs, search) : jobs.jobs;
+      const shown = jobs.jobs;
+      // Why none with a text: the service filters by all else, but not by that.
+      const actions = selection.isEmpty ? (search.text ? [] : bulkButtons(filter, tallies, jobs.isWhole ? shown : null, restart)) : selection.bar(shown, restart);
+      const columns = [selection.boxForAll(shown), "Status", "Id", "Type", "Queue", "Attempts", "Last event", "Created"];
       return h(
         "div",
         { class: "page jobs" },
-        h("div", { class: "head" }, h("h1", { tabindex: "-1" }, "Jobs"), h("div", { class: "actions" }, bulkButtons(filter, tallies, () => jobs.renew()))),
+        h("div", { class: "head wraps" }, h("h1", { tabindex: "-1" }, "Jobs"), h("div", { class: "actions" }, actions)),
         h("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() }, statusChips(filter, tallies.value, search), searchField(search, look), choice("type", filter, tallies.value, go), choice("queue", filter, tallies.value, go), tagField(filter, go)),
+        filter.error ? h("p", { class: "narrowed", key: "error" }, "Last error: ", h("strong", null, filter.error), " ", h("button", { type: "button", class: "small", onclick: () => go({ error: "" }) }, "Any error")) : null,
         freshPill(jobs),
         jobs.error && !jobs.isLoaded ? failure(jobs.error, () => jobs.renew()) : null,
         jobs.isLoaded && !shown.length ? nothing(filter, search) : null,
-        h("div", { hidden: shown.length === 0 }, rows.view(shown, row, { columns: ["Status", "Id", "Type", "Queue", "Attempts", "Details", "Created"], label: "Jobs, newest first", isWhole: jobs.isWhole || Boolean(search.text) })),
-        h("p", { class: "muted foot num" }, foot(jobs, shown, search)),
+        h("div", { hidden: shown.length === 0, key: "rows" }, rows.view(shown, (job, props) => row(job, props, selection), { columns, label: "Jobs, newest first", isWhole: jobs.isWhole || Boolean(search.text) })),
+        h("p", { class: "muted foot num", key: "foot" }, foot(jobs, shown, search)),
       );
     },
     stop() {
@@ -58,12 +75,13 @@ export function jobsPage({ query, redraw, visit }) {
   };
 }
 
-function row(job, props) {
+function row(job, props, selection) {
   return h(
     "div",
     { ...props, class: `row ${job.isOut ? "out" : ""}` },
+    h("span", { role: "cell", class: "pick" }, selection.box(job)),
     h("span", { role: "cell" }, badge(job.status)),
-    h("span", { role: "cell", class: "id-cell" }, jobLink(job.id, { class: "mono id cover" }), (job.tags ?? []).map((tag) => h("span", { class: "tag", key: tag }, tag))),
+    h("span", { role: "cell", class: "id-cell" }, jobLink(job.id, { class: "cover" }), (job.tags ?? []).map((tag) => h("span", { class: "tag", key: tag }, tag))),
     h("span", { role: "cell", class: "cut" }, job.type),
     h("span", { role: "cell", class: "cut muted" }, job.queue),
     h("span", { role: "cell", class: "num muted", title: `${job.attempts} of at most ${job.max_retries + 1}` }, `${job.attempts}/${job.max_retries + 1}`),
@@ -82,8 +100,8 @@ function what(job) {
 
 function statusChips(filter, tallies, search) {
   const { status, ...others } = filter;
-  // Why not with a tag: counts are kept by queue and type.
-  const isCounted = tallies && !others.tag;
+  // Why not with these: counts are kept by queue and type.
+  const isCounted = tallies && !others.tag && !others.error && !search.text;
   const counted = (wanted) =>
     (tallies?.tallies ?? [])
       .filter((each) => (!wanted || each.status === wanted) && (!others.type || each.type === others.type) && (!others.queue || each.queue === others.queue))
@@ -93,7 +111,7 @@ function statusChips(filter, tallies, search) {
     { class: "chips", role: "group", "aria-label": "Status" },
     [undefined, ...state.meta.statuses].map((each) =>
       link(
-        pageUrl("jobs", { ...others, status: each, id: search.text }),
+        pageUrl("jobs", { ...others, status: each, text: search.text }),
         [h("span", { class: `chip-name ${each ?? ""}` }, each ?? "all"), h("span", { class: "num muted" }, isCounted ? compact(counted(each)) : "–")],
         { class: "chip", key: each ?? "all", "aria-current": each === status ? "true" : null },
       ),
@@ -105,8 +123,8 @@ function searchField(search, look) {
   return h(
     "label",
     { class: "field search" },
-    h("span", null, "Id"),
-    h("input", { id: "search", type: "search", value: search.text, placeholder: "Search by id  ( / )", autocomplete: "off", spellcheck: "false", maxlength: 200, oninput: (event) => look(event.target.value.trim(), false), onkeydown: (event) => event.key === "Enter" && look(event.target.value.trim(), true) }),
+    h("span", null, "Search"),
+    h("input", { id: "search", type: "search", value: search.text, placeholder: "Text in ids, tags and errors  ( / )", autocomplete: "off", spellcheck: "false", maxlength: 200, oninput: (event) => look(event.target.value.trim(), false), onkeydown: (event) => event.key === "Enter" && look(event.target.value.trim(), true) }),
   );
 }
 
@@ -119,37 +137,22 @@ function tagField(filter, go) {
   );
 }
 
-/** Narrows what is loaded to ids with the text, and asks the service for the job with exactly this id. */
-function searcher(search, filter, redraw, visit) {
-  return (text, isEntered) => {
+/** Has the service search for the text; entered, it opens the job with exactly this id, if there is one. */
+function searcher(search, filter, visit, changed) {
+  return async (text, isEntered) => {
+    const isNew = text !== search.text;
     search.text = text;
-    search.found = null;
-    const asked = ++search.asked;
-    visit(pageUrl("jobs", { ...filter, id: text }), { isSame: true });
+    visit(pageUrl("jobs", { ...filter, text }), { isSame: true });
     clearTimeout(search.timer);
-    redraw();
-    if (!text) return;
-    search.timer = setTimeout(
-      async () => {
-        let job = null;
-        try {
-          job = await get(`jobs/${encodeURIComponent(text)}`);
-        } catch {
-          // Then no job has exactly this id.
-        }
-        if (asked !== search.asked) return;
-        search.found = job;
-        if (job && isEntered) visit(pageUrl(`jobs/${encodeURIComponent(text)}`));
-        else redraw();
-      },
-      isEntered ? 0 : 250,
-    );
+    if (isNew || isEntered) search.timer = setTimeout(changed, isEntered ? 0 : SEARCH_AFTER);
+    if (!text || !isEntered) return;
+    try {
+      const job = await get(`jobs/${encodeURIComponent(text)}`);
+      if (search.text === text) visit(pageUrl(`jobs/${encodeURIComponent(job.id)}`));
+    } catch {
+      // Then no job has exactly this id.
+    }
   };
-}
-
-function matching(jobs, search) {
-  const found = jobs.filter((job) => job.id.includes(search.text));
-  return search.found && !found.some((job) => job.id === search.found.id) ? [search.found, ...found] : found;
 }
 
 function choice(name, filter, tallies, go) {
@@ -179,7 +182,7 @@ function freshPill(jobs) {
 }
 
 function nothing(filter, search) {
-  if (search.text) return empty("No such id", `No loaded job has ${JSON.stringify(search.text)} in its id, and no job has exactly this id.`, null);
+  if (search.text) return empty("Nothing found", `Of the jobs that were searched, none has ${JSON.stringify(search.text)} in its id, tags or error.`, null);
   if (Object.keys(filter).length) {
     return h("div", { class: "empty" }, h("h2", null, "No job matches"), h("p", { class: "muted" }, "New matches appear here at once. ", link(pageUrl("jobs"), "Show all jobs"), "."));
   }
@@ -188,6 +191,7 @@ function nothing(filter, search) {
 
 function foot(jobs, shown, search) {
   if (!jobs.isLoaded) return "…";
-  if (search.text) return `${count(shown.length, "job")} of ${count(jobs.jobs.length, "loaded job")}`;
-  return jobs.isWhole ? count(shown.length, "job") : `${count(shown.length, "job")} loaded, scroll for older ones`;
+  if (!search.text) return jobs.isWhole ? count(shown.length, "job") : `${count(shown.length, "job")} loaded, scroll for older ones`;
+  if (jobs.isWhole) return `${count(shown.length, "job")} found`;
+  return [`${count(shown.length, "job")} found so far. `, h("button", { type: "button", class: "small", onclick: () => jobs.more() }, "Search older jobs")];
 }

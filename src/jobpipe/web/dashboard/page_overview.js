@@ -1,10 +1,11 @@
 // Overview: how fast the service is, what waits and runs, and how its queues are.
 
 import { get } from "./api.js";
+import { pageUrl } from "./base.js";
 import { barAt, bars, throughput } from "./chart.js";
 import { h } from "./dom.js";
-import { compact, count, percent, rate } from "./format.js";
-import { curl, empty, jobLink, jobsLink, meter, progressBar } from "./parts.js";
+import { compact, percent, rate } from "./format.js";
+import { curl, empty, jobLink, jobsLink, link, meter, progressBar } from "./parts.js";
 import { queueTable } from "./queues.js";
 import { Resource } from "./resource.js";
 import { now, on, state } from "./store.js";
@@ -86,11 +87,11 @@ function tiles(moment, slots, isKnown) {
     tile(
       "Running",
       moment ? compact(moment.running) : "–",
-      isKnown ? (slots ? `of ${count(slots, "slot")}` : "no worker is running") : "",
+      isKnown ? (slots ? `Slots in use: ${compact(moment?.running ?? 0)} of ${compact(slots)}` : "no worker is running") : "",
       "running",
       slots ? meter((moment?.running ?? 0) / slots, `${percent((moment?.running ?? 0) / slots)} of the worker slots are in use`) : null,
     ),
-    tile("Done per second", rate(mean("done")), `${compact(sum("done"))} in five minutes`, "done"),
+    tile("Throughput", `${rate(mean("done"))}/s`, `${compact(sum("done"))} done in five minutes`, "done"),
     tile("Failed", compact(sum("failed")), ended ? `${percent(sum("failed") / ended)} of all in five minutes` : "in five minutes", sum("failed") ? "failed" : ""),
   ];
 }
@@ -118,7 +119,7 @@ function chartCard(plot, pointer, redraw) {
     h(
       "div",
       { class: "head" },
-      h("h2", { id: "rates" }, "Jobs per second"),
+      h("h2", { id: "rates" }, "Throughput, jobs per second"),
       h("p", { class: "legend num" }, chosen ? h("span", { class: "muted", key: "at" }, when(chosen.at)) : null, h("span", { class: "key done", key: "done" }, `done${value("done")}`), h("span", { class: "key failed", key: "failed" }, `failed${value("failed")}`)),
     ),
     h("div", { class: "plot", onpointermove: place, onpointerleave: leave }, throughput({ found, chosen, length: LENGTH, width: plot.width, height: HEIGHT, label })),
@@ -135,7 +136,7 @@ function list(title, status, resource, nothing) {
   return h(
     "section",
     { class: "card", "aria-labelledby": `list-${status}` },
-    h("div", { class: "head" }, h("h2", { id: `list-${status}` }, title), jobsLink({ status }, "All", { class: "more", "aria-label": `All ${status} jobs` })),
+    h("div", { class: "head" }, h("h2", { id: `list-${status}` }, title), status === "failed" ? link(pageUrl("failed"), "All", { class: "more", "aria-label": "All failed jobs" }) : jobsLink({ status }, "All", { class: "more", "aria-label": `All ${status} jobs` })),
     h(
       "ul",
       { class: "brief" },

@@ -5,7 +5,7 @@ import { h } from "./dom.js";
 import { code, curl, empty, failure, icon, jobLink, jobsLink } from "./parts.js";
 import { Resource } from "./resource.js";
 import { now, on } from "./store.js";
-import { clockTime, dayAndTime, exact, when } from "./time.js";
+import { exact, when } from "./time.js";
 import { timingInWords } from "./timing.js";
 import { attempt, toast } from "./toast.js";
 
@@ -56,7 +56,6 @@ function card(schedule, renew, show) {
     toast(`${schedule.name} runs now as ${answer.id}`, "good");
     renew();
   };
-  const isOften = schedule.every !== null && schedule.every < 60;
   return h(
     "section",
     { class: "card", key: schedule.name, "aria-label": `Schedule ${schedule.name}` },
@@ -64,7 +63,7 @@ function card(schedule, renew, show) {
     h("p", { class: "timing" }, timingInWords(schedule), schedule.paused ? h("span", { class: "badge paused" }, "paused") : null),
     h("p", { class: "muted" }, schedule.cron ? h("code", null, schedule.cron) : null, schedule.cron ? " · " : "", "enqueues ", jobsLink({ type: schedule.type }, schedule.type), " in ", jobsLink({ queue: schedule.queue }, schedule.queue), schedule.missed === "none" ? " · missed ticks are skipped" : ""),
     h("h3", null, "Next"),
-    schedule.paused ? h("p", { class: "muted" }, "None while paused.") : h("ol", { class: "times num" }, schedule.next_at.map((at, index) => h("li", { title: exact(at) }, h("span", null, isOften ? clockTime(at) : dayAndTime(at)), h("span", { class: "muted" }, index ? null : when(at))))),
+    schedule.paused ? h("p", { class: "muted" }, "None while paused.") : h("ol", { class: "times num" }, schedule.next_at.map((at, index) => h("li", { title: exact(at) }, h("span", null, exact(at, schedule.tz)), h("span", { class: "muted" }, index ? null : when(at))))),
     h("h3", null, "Last"),
     schedule.last_job ? h("p", { class: "num last" }, jobLink(schedule.last_job), h("span", { class: "muted" }, when(schedule.last_at))) : h("p", { class: "muted" }, "The schedule has not run yet."),
     schedule.payload === null ? null : h("details", null, h("summary", null, "Payload"), code(JSON.stringify(schedule.payload, null, 2), "the payload")),

@@ -56,7 +56,7 @@ function card(worker) {
     { class: "card", key: worker.name, "aria-label": `Worker ${worker.name}` },
     h("div", { class: "head" }, h("h2", { class: "mono cut", title: worker.name }, worker.name), copyButton(worker.name, "Copy the name")),
     h("p", { class: "muted num" }, "last seen ", when(worker.seen_at), " · up since ", when(worker.started_at)),
-    h("p", { class: "num places" }, h("span", null, `${worker.running.length} of ${worker.slots} slots in use`), meter(share, `${percent(share)} of its slots`)),
+    h("p", { class: "num places" }, h("span", null, `Slots in use: ${worker.running.length} of ${worker.slots}`), meter(share, `${percent(share)} of its slots`)),
     queues(worker),
     h("h3", null, "Running jobs"),
     worker.running.length ? h("ul", { class: "plain columns" }, worker.running.slice(0, SHOWN_JOBS).map((id) => h("li", { key: id }, jobLink(id))), worker.running.length > SHOWN_JOBS ? h("li", { class: "muted" }, `and ${worker.running.length - SHOWN_JOBS} more`) : null) : h("p", { class: "muted" }, "none"),

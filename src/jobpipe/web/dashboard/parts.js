@@ -10,7 +10,14 @@ export function link(href, text, props = {}) {
   return h("a", { href, ...props }, text);
 }
 
-export const jobLink = (id, props = {}) => link(jobUrl(id), id, { class: "mono id", title: id, ...props });
+const TAIL = 8; // characters of a long id that are always shown: the last ones differ most
+
+/** Of a long id the middle is cut where there is no room for all. */
+export function jobLink(id, props = {}) {
+  const isLong = id.length > 2 * TAIL;
+  const name = { title: id, "aria-label": isLong ? id : null, ...props, class: `mono id ${isLong ? "long" : ""} ${props.class ?? ""}` };
+  return link(jobUrl(id), isLong ? [h("span", { class: "id-head" }, id.slice(0, -TAIL)), h("span", null, id.slice(-TAIL))] : id, name);
+}
 
 export const jobsLink = (filter, text, props = {}) => link(pageUrl("jobs", filter), text, props);
 
@@ -67,6 +74,8 @@ export function icon(name) {
     play: [h("path", { d: "M5 3.2v9.6L12.5 8z" })],
     retry: [h("path", { d: "M13 8a5 5 0 1 1-1.6-3.7M13 2.5v2.7h-2.7" })],
     cancel: [h("path", { d: "M4 4l8 8M12 4l-8 8" })],
+    edit: [h("path", { d: "M3 13l.6-2.8 7.3-7.3 2.2 2.2-7.3 7.3zM9.6 4.2l2.2 2.2" })],
+    delete: [h("path", { d: "M3 4.5h10M6 4.5V3h4v1.5M4.5 4.5l.6 8.5h5.8l.6-8.5M6.8 7v3.5M9.2 7v3.5" })],
     up: [h("path", { d: "M8 12.5v-9M4 7l4-4 4 4" })],
   };
   return h("svg", { class: "icon", viewBox: "0 0 16 16", "aria-hidden": "true" }, ...shapes[name]);

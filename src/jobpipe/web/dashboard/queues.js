@@ -15,7 +15,7 @@ export function queueTable(queues, slots, redraw) {
     h(
       "table",
       { class: "queues" },
-      h("thead", null, h("tr", null, h("th", { scope: "col" }, "Queue"), h("th", { scope: "col", class: "num" }, "Waiting"), h("th", { scope: "col", class: "wide-only" }, "Last minute"), h("th", { scope: "col", class: "num" }, "Running"), h("th", { scope: "col", class: "wide-only" }, "Share of slots"), h("th", { scope: "col", class: "num wide-only" }, "Done per second"), h("th", { scope: "col" }, h("span", { class: "hidden" }, "Actions")))),
+      h("thead", null, h("tr", null, h("th", { scope: "col" }, "Queue"), h("th", { scope: "col", class: "num" }, "Waiting"), h("th", { scope: "col", class: "wide-only" }, "Last minute"), h("th", { scope: "col", class: "num" }, "Running"), h("th", { scope: "col", class: "wide-only" }, "Slots in use"), h("th", { scope: "col", class: "num wide-only" }, "Throughput"), h("th", { scope: "col" }, h("span", { class: "hidden" }, "Actions")))),
       h("tbody", null, queues.map((queue) => row(queue, slots, redraw)), queues.length ? null : h("tr", null, h("td", { colspan: 7, class: "muted" }, "No queue has had a job yet."))),
     ),
   );
@@ -35,7 +35,7 @@ function row(queue, slots, redraw) {
     h("td", { class: "wide-only" }, sparkline(past.waiting, { label: `Waiting jobs in the last minute, now ${waiting}` })),
     h("td", { class: "num" }, compact(queue.running)),
     h("td", { class: "wide-only" }, meter(share, `${percent(share)} of the worker slots`)),
-    h("td", { class: "num wide-only" }, rate(pace)),
+    h("td", { class: "num wide-only", title: "Jobs done per second" }, `${rate(pace)}/s`),
     h("td", { class: "end" }, holdButton(queue, redraw)),
   );
 }

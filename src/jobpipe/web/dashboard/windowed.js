@@ -67,7 +67,7 @@ export class WindowedList {
     const row = event.target.closest?.("[data-index]");
     if (!step || !row) return;
     event.preventDefault();
-    const target = this.#node.querySelector(`[data-index="${Number(row.dataset.index) + step}"] a`);
+    const target = this.#node.querySelector(`[data-index="${Number(row.dataset.index) + step}"] ${event.target.matches("input") ? "input" : "a"}`);
     if (!target) return;
     target.focus({ preventScroll: true });
     const { top, bottom } = target.closest("[data-index]").getBoundingClientRect();

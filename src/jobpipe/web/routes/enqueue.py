@@ -6,6 +6,7 @@ Nothing is answered before the store has accepted it, and nothing is accepted in
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -98,7 +99,7 @@ class Enqueue:
             self._site.check_takes_jobs()
             body = await read_body(scope, receive, self._pipe.settings.max_payload + BESIDE_PAYLOAD)
             job = self._one(body) if len(body) < LONG else await asyncio.to_thread(self._one, body)
-            receipt = unwrap(await self._pipe.insert([job], self._site.door))[0]
+            receipt = (await self._insert([job], scope))[0]
             if receipt.is_new:
                 await _accept(send, encode(_accepted(receipt)))
                 return
@@ -109,6 +110,12 @@ class Enqueue:
             response = problems.answer(error, scope, self._site.retry_after(error))
         await response(scope, receive, send)
 
+    async def _insert(self, batch: list[NewJob], scope: Scope) -> list[Receipt]:
+        """In the trace of the caller, where there is tracing."""
+        tracing = self._pipe.tracing
+        with nullcontext() if tracing is None else tracing.request(scope["headers"]):
+            return unwrap(await self._pipe.insert(batch, self._site.door))
+
     def _one(self, body: bytes) -> NewJob:
         return self._pipe.prepare(read(parse(body)))
 
@@ -117,7 +124,7 @@ class Enqueue:
         body = await read_body(request.scope, request.receive, LARGEST_BATCH_BODY)
         batch = self._many(body) if len(body) < LONG else await asyncio.to_thread(self._many, body)
         try:
-            receipts = unwrap(await self._pipe.insert(batch, self._site.door))
+            receipts = await self._insert(batch, request.scope)
         except Exception as error:
             return problems.answer(error, request.scope, self._site.retry_after(error))
         new = sum(receipt.is_new for receipt in receipts)

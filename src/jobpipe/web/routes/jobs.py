@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, field
 from starlette.requests import Request
 from starlette.responses import Response
 
 from ...errors import BadInputError, JobNotFoundError
 from ...gateway.explain import Explanation
+from ...model.counts import Failures
 from ...model.ids import check_id
 from ...model.job import Job, JobError, JobStatus, Progress
-from ...model.request import Name, Tag, convert
-from ..body import BESIDE_PAYLOAD, read_json
+from ...model.logs import JobLogs
+from ...model.request import Name, Search, Tag, convert
+from ..body import BESIDE_PAYLOAD, has_body, read_json
 from ..operation import Operation, json_response
-from ..query import JobsQuery, WaitQuery
+from ..query import JobsQuery, LogsQuery, WaitQuery
 from ..site import Site
 
 
@@ -51,7 +53,7 @@ class JobList(Struct, frozen=True):
     next_cursor: str | None
 
 
-_FILTERS = ("status", "type", "queue", "tag")
+_FILTERS = ("status", "type", "queue", "tag", "error")
 
 
 class Selection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -61,6 +63,7 @@ class Selection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     type: Name | UnsetType = UNSET
     queue: Name | UnsetType = UNSET
     tag: Tag | UnsetType = UNSET
+    error: Search | UnsetType = UNSET
     all: bool = False
 
     RULES: ClassVar[dict[str, Any]] = {
@@ -69,6 +72,13 @@ class Selection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         "else": {"anyOf": [{"required": [name]} for name in _FILTERS]},
     }
     """What its schema says beyond the fields."""
+
+
+class RetryRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How to retry a job: with another payload, from the start."""
+
+    from_: Literal["start"] | UnsetType = field(default=UNSET, name="from")
+    payload: Any | UnsetType = UNSET
 
 
 class Count(Struct, frozen=True):
@@ -114,6 +124,21 @@ class JobRoutes:
                 body=Selection,
             ),
             Operation(
+                method="POST",
+                path="/jobs/delete",
+                handler=self.delete_many,
+                summary="Delete all finished jobs that match: their ids are free again",
+                answers={200: Count},
+                body=Selection,
+            ),
+            Operation(
+                method="GET",
+                path="/failures",
+                handler=self.failures,
+                summary="The failed jobs in groups, of those that failed last",
+                answers={200: Failures},
+            ),
+            Operation(
                 method="GET",
                 path=job_id,
                 handler=self.get,
@@ -140,6 +165,15 @@ class JobRoutes:
             ),
             Operation(
                 method="GET",
+                path=f"{job_id}/logs",
+                handler=self.logs,
+                summary="What the runs of a job logged; with after, only the lines after that number",
+                answers={200: JobLogs},
+                query=LogsQuery,
+                refusals=missing,
+            ),
+            Operation(
+                method="GET",
                 path=f"{job_id}/explain",
                 handler=self.explain,
                 summary="Why a job is not running",
@@ -158,8 +192,10 @@ class JobRoutes:
                 method="POST",
                 path=f"{job_id}/retry",
                 handler=self.retry,
-                summary="Retry a failed or cancelled job",
+                summary="Retry a failed or cancelled job, with its payload or another",
                 answers=job,
+                body=RetryRequest,
+                is_body_optional=True,
                 refusals=clash,
             ),
         ]
@@ -183,6 +219,9 @@ class JobRoutes:
         job = await self._site.patiently(request, self._pipe.wait(id, request.scope["query"].timeout))
         return json_response(job or await self._pipe.get(id))
 
+    async def logs(self, request: Request) -> Response:
+        return json_response(await self._pipe.logs(_id_of(request), after=request.scope["query"].after))
+
     async def explain(self, request: Request) -> Response:
         return json_response(await self._pipe.explain(_id_of(request)))
 
@@ -191,7 +230,11 @@ class JobRoutes:
 
     async def retry(self, request: Request) -> Response:
         self._site.check_takes_jobs()
-        return json_response(await self._pipe.retry(_id_of(request)))
+        id, asked = _id_of(request), RetryRequest()
+        if has_body(request.scope):
+            limit = self._pipe.settings.max_payload + BESIDE_PAYLOAD
+            asked = convert(await read_json(request.scope, request.receive, limit), RetryRequest)
+        return json_response(await self._pipe.retry(id, payload=asked.payload))
 
     async def cancel_many(self, request: Request) -> Response:
         return await self._each(request, self._pipe.cancel_many)
@@ -200,20 +243,25 @@ class JobRoutes:
         self._site.check_takes_jobs()
         return await self._each(request, self._pipe.retry_many)
 
+    async def delete_many(self, request: Request) -> Response:
+        return await self._each(request, self._pipe.delete_many)
+
+    async def failures(self, request: Request) -> Response:
+        return json_response(await self._pipe.failures())
+
     async def _each(self, request: Request, verb: Callable[..., Awaitable[int]]) -> Response:
         chosen = convert(await read_json(request.scope, request.receive, BESIDE_PAYLOAD), Selection)
         filters = {name: value for name in _FILTERS if (value := getattr(chosen, name)) is not UNSET}
-        if chosen.all == bool(filters):
-            raise BadInputError(
-                "all",
-                "must be true, or at least one of status, type, queue and tag must be given, but not both",
-            )
-        return json_response(Count(await verb(**filters)))
+        return json_response(Count(await verb(all=chosen.all, **filters)))
 
 
 def _id_of(request: Request) -> str:
-    """The id in the path; what cannot be an id is one that no job has."""
-    id: str = request.path_params["id"]
+    """The id in the path."""
+    return known_id(request.path_params["id"])
+
+
+def known_id(id: str) -> str:
+    """An id; JobNotFoundError for what cannot be one, which no job has."""
     try:
         return check_id(id)
     except BadInputError:

@@ -6,7 +6,7 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...gateway.limits import LimitInfo
+from ...gateway.limits import MOST_KEYS, LimitInfo
 from ..operation import Operation, json_response
 from ..site import Site
 
@@ -15,6 +15,8 @@ class LimitList(Struct, frozen=True):
     """All limits: those of queues, then those of types by type and key."""
 
     limits: list[LimitInfo]
+    is_complete: bool
+    """False if more keys than these may be in use."""
 
 
 class LimitRoutes:
@@ -36,4 +38,5 @@ class LimitRoutes:
         ]
 
     async def all(self, _: Request) -> Response:
-        return json_response(LimitList(await self._pipe.limits()))
+        found = await self._pipe.limits()
+        return json_response(LimitList(found, sum(each.key is not None for each in found) < MOST_KEYS))

@@ -14,6 +14,8 @@ from .piece import EventsPiece, Piece
 
 LONGEST_BACKLOG = 8_000
 """Events that may wait for one client."""
+MOST_PROGRESS = 30
+"""Looks at the progress of jobs that may wait for one client: those before are of no use any more."""
 
 WriteAtOnce = Callable[[bytes], bool]
 """Writes a chunk of a body, or says that it would have to wait."""
@@ -29,6 +31,8 @@ class StreamClient:
         """Events in the backlog."""
         self._news: Piece | None = None
         """The last pulse or heartbeat, if it was not sent yet: older ones are of no use to anybody."""
+        self._progress: deque[Piece] = deque(maxlen=MOST_PROGRESS)
+        """What was told of jobs' progress and was not sent yet."""
         self._bell = asyncio.Event()
         """Set while something waits for the task, which resets it when all is written; nothing may overtake that."""
         self._bell.set()  # what the store has comes first
@@ -58,6 +62,12 @@ class StreamClient:
             self._news = news
             self._bell.set()
 
+    def on_progress(self, news: Piece) -> None:
+        """Get how far jobs are."""
+        if self.is_live and not self._has_written(news):
+            self._progress.append(news)
+            self._bell.set()
+
     def beat(self, sign_of_life: Piece) -> None:
         """Get a heartbeat, unless something better is on its way."""
         if not self._bell.is_set():
@@ -84,7 +94,7 @@ class StreamClient:
         return self._write_at_once(piece.chunk)
 
     def _drain(self) -> Iterator[bytes]:
-        while self._backlog or self._news is not None:
+        while self._backlog or self._progress or self._news is not None:
             if self._backlog:
                 piece = self._backlog.popleft()
                 self._waiting -= len(piece)
@@ -92,6 +102,8 @@ class StreamClient:
                 self.after = max(self.after, piece.last)
                 if body:
                     yield body
+            elif self._progress:
+                yield self._progress.popleft().body
             elif self._news is not None:
                 news, self._news = self._news, None
                 yield news.body

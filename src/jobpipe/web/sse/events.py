@@ -20,7 +20,8 @@ from ..operation import Operation, Stream, encode
 from ..query import EventsQuery, read_query
 from ..site import Site, is_cancelled
 from .client import StreamClient
-from .piece import Frame
+from .piece import Frame, Piece
+from .progress import ProgressEvents
 from .pulse import SIGN_OF_LIFE, Pulses
 from .rounds import Rounds
 
@@ -35,7 +36,7 @@ MOST_CLIENTS = 1_000
 _AT_ONCE = 500
 _FEED_REST = 0.02
 """Seconds that clients can wait for what happens right after something else: the feed looks less often then."""
-_HEADERS = [
+HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"x-accel-buffering", b"no"),
 ]
@@ -55,10 +56,11 @@ class EventData(Struct, frozen=True):
 
 
 class SentEvent(Struct, frozen=True, kw_only=True):
-    """An event: of a job, with a number, and id, type, queue, status and attempts as data; of a pulse, without a number."""
+    """An event: of a job, with a number, and id, type, queue, status and attempts as data; of a job's progress, with id,
+    value and note, and of a pulse, both without a number."""
 
     id: str | UnsetType = UNSET
-    event: Literal["job", "pulse"]
+    event: Literal["job", "progress", "pulse"]
     data: Annotated[str, Meta(extra_json_schema={"contentMediaType": "application/json"})]
 
 
@@ -87,10 +89,11 @@ class Events:
         self._next_beat: asyncio.TimerHandle | None = None
         """There as long as there are clients."""
         self._pulses = Pulses(site)
+        self._progress = ProgressEvents(site, self._tell_progress)
 
     def calls(self) -> list[Operation]:
         """The row of the table."""
-        summary = "Stream every change of a job's status; Last-Event-ID resumes a stream; with pulse, also the counts every second"
+        summary = "Stream every change of a job's status, and progress; Last-Event-ID resumes a stream; with pulse, also the counts every second"
         return [
             Operation(
                 method="GET",
@@ -149,7 +152,7 @@ class Events:
         self, client: StreamClient, ends: asyncio.Event, scope: Scope, receive: Receive, send: Send
     ) -> None:
         try:
-            await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+            await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
             if scope["method"] == "HEAD":
                 await send({"type": "http.response.body"})
                 return
@@ -172,7 +175,7 @@ class Events:
         finally:
             self._leave(client)
         if not is_gone:
-            await _end(scope, receive, send, _LAST_WORD if is_told else 0)
+            await end(scope, receive, send, _LAST_WORD if is_told else 0)
 
     async def _write(self, client: StreamClient, send: Send) -> None:
         async def write(body: bytes) -> None:
@@ -211,6 +214,10 @@ class Events:
             self._rounds.gather(frames)
             self._told = max(self._told, frames[-1][0])
 
+    def _tell_progress(self, piece: Piece) -> None:
+        for client in self._clients:
+            client.on_progress(piece)
+
     async def _look_a_last_time(self) -> None:
         """Once for all clients: what happened right before the end may not have come through the feed yet."""
         if self._last_look is None:
@@ -225,6 +232,7 @@ class Events:
 
     def _join(self, client: StreamClient) -> None:
         self._clients.add(client)
+        self._progress.start()
         if self._next_beat is None:
             self._next_beat = asyncio.get_running_loop().call_later(self._heartbeat, self._beat)
 
@@ -240,6 +248,7 @@ class Events:
         if self._clients:
             return
         self._rounds.forget()
+        self._progress.stop()
         if self._next_beat is not None:
             self._next_beat.cancel()
             self._next_beat = None
@@ -266,7 +275,7 @@ async def _until_told(client: StreamClient, gone: asyncio.Task[None]) -> None:
         )
 
 
-async def _end(scope: Scope, receive: Receive, send: Send, patience: float) -> None:
+async def end(scope: Scope, receive: Receive, send: Send, patience: float) -> None:
     """Say that it is over; cut the connection of one that does not listen."""
     try:
         async with asyncio.timeout(patience):

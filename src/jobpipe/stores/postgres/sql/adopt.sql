@@ -13,14 +13,16 @@ WITH told AS MATERIALIZED (
 )
 INSERT INTO jobpipe.jobs (
     seq, id, type, queue, status, max_retries, priority, run_at, deadline, created_at, fingerprint, key, payload,
-    attempts, runs, started_at, error, progress, history, expires_at, unique_name, on_duplicate, max_wait, tags
+    attempts, runs, started_at, error, progress, history, expires_at, unique_name, on_duplicate, max_wait, tags, trace
 )
 SELECT
     seq, id, type, queue, CASE WHEN run_at <= jobpipe.now(%(now)s) THEN 'queued' ELSE 'scheduled' END, max_retries,
     priority, run_at, deadline, created_at, fingerprint, key, payload::json, attempts, runs, started_at, error::json,
     progress::json, ARRAY(SELECT value::text FROM json_array_elements(history::json)),
     (more ->> 0)::float8, more ->> 2, more ->> 3, (more ->> 4)::float8,
-    CASE WHEN more IS NOT NULL AND more ->> 5 <> '[]' THEN ARRAY(SELECT json_array_elements_text(more -> 5)) END
+    CASE WHEN more IS NOT NULL AND more ->> 5 <> '[]' THEN ARRAY(SELECT json_array_elements_text(more -> 5)) END,
+    more ->> 6
 FROM told
 ORDER BY id
 ON CONFLICT (id) DO NOTHING
+RETURNING id

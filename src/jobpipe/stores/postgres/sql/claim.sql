@@ -37,8 +37,8 @@ WITH RECURSIVE lanes AS (
     SELECT jobs.ctid AS place, heads.priority, heads.run_at, heads.seq,
         is_suspect OR jobs.unique_name IS NOT NULL AS is_alone, CASE
         WHEN error IS NULL AND progress IS NULL AND result IS NULL AND started_at IS NULL AND finished_at IS NULL
-            AND history = '{}' THEN NULL
-        ELSE ARRAY[error::text, progress::text, result::text, started_at::text, finished_at::text] || history
+            AND history = '{}' AND trace IS NULL THEN NULL
+        ELSE ARRAY[error::text, progress::text, result::text, started_at::text, finished_at::text, trace] || history
     END AS past
     FROM heads JOIN jobpipe.jobs ON jobs.ctid = heads.place
     WHERE jobs.status = 'queued' AND jobs.lease_until IS NULL

@@ -3,8 +3,8 @@
 WITH chosen AS MATERIALIZED (
     SELECT jobs.seq, told.gate, told.starts_in, told.place, CASE
         WHEN error IS NULL AND progress IS NULL AND result IS NULL AND started_at IS NULL AND finished_at IS NULL
-            AND history = '{}' THEN NULL
-        ELSE ARRAY[error::text, progress::text, result::text, started_at::text, finished_at::text] || history
+            AND history = '{}' AND trace IS NULL THEN NULL
+        ELSE ARRAY[error::text, progress::text, result::text, started_at::text, finished_at::text, trace] || history
     END AS past
     FROM unnest(%(seqs)s::bigint[], %(gates)s::text[], %(starts_in)s::float8[]) WITH ORDINALITY
         AS told (seq, gate, starts_in, place)

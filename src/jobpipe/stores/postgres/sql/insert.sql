@@ -1,7 +1,6 @@
 -- Rows are numbered in the order in which they were told, and written by unique name and id: so two that insert the same jobs in
--- another order wait for each other at the first, and never in a circle. Nothing is written if a bound (none where
--- it is 0) has no room for all: %(capacity)s on the queued jobs of a queue, %(scheduled)s on the scheduled ones of the
--- store, %(names)s on the lanes that have jobs. What few jobs have is told as one JSON array each, or NULL.
+-- another order wait for each other at the first, and never in a circle. What few jobs have is told as one JSON array each,
+-- or NULL. Where there are bounds, the condition is that of has_room.sql.
 WITH told AS MATERIALIZED (
     SELECT nextval('jobpipe.jobs_seq') AS seq, each.*
     FROM unnest(
@@ -17,38 +16,16 @@ WITH told AS MATERIALIZED (
 )
 INSERT INTO jobpipe.jobs (
     seq, id, type, queue, status, max_retries, priority, run_at, deadline, created_at, fingerprint, key, payload,
-    expires_at, unique_name, on_duplicate, max_wait, tags
+    expires_at, unique_name, on_duplicate, max_wait, tags, trace
 )
 SELECT
     seq, id, type, queue, CASE WHEN due_at <= now THEN 'queued' ELSE 'scheduled' END, max_retries, priority, due_at,
     deadline, now, fingerprint, key, payload::json,
     coalesce((more ->> 0)::float8, now + (more ->> 1)::float8), more ->> 2, more ->> 3, (more ->> 4)::float8,
-    CASE WHEN more IS NOT NULL AND more ->> 5 <> '[]' THEN ARRAY(SELECT json_array_elements_text(more -> 5)) END
+    CASE WHEN more IS NOT NULL AND more ->> 5 <> '[]' THEN ARRAY(SELECT json_array_elements_text(more -> 5)) END,
+    more ->> 6
 FROM timed
-WHERE (%(capacity)s::bigint = 0 OR NOT EXISTS (
-    SELECT 1 FROM (SELECT queue, count(*) AS needed FROM timed WHERE due_at <= now GROUP BY queue) AS more
-    WHERE needed + (
-        SELECT coalesce(sum(count), 0) FROM jobpipe.counted
-        WHERE counted.queue = more.queue AND counted.status = 'queued'
-    ) > %(capacity)s::bigint
-)) AND (%(scheduled)s::bigint = 0 OR NOT EXISTS (
-    SELECT 1 FROM (SELECT count(*) AS needed FROM timed WHERE due_at > now) AS more
-    WHERE needed > 0 AND needed + (
-        SELECT coalesce(sum(count), 0) FROM jobpipe.counted WHERE counted.status = 'scheduled'
-    ) > %(scheduled)s::bigint
-)) AND CASE -- Why: only where a lane is new are all of them counted.
-    WHEN %(names)s::bigint = 0 THEN true
-    WHEN NOT EXISTS (
-        SELECT 1 FROM told WHERE NOT EXISTS (
-            SELECT 1 FROM jobpipe.tallies WHERE tallies.queue = told.queue AND tallies.type = told.type
-        )
-    ) THEN true
-    ELSE (SELECT count(*) FROM (
-        SELECT queue, type FROM told
-        UNION SELECT queue, type FROM jobpipe.tallies WHERE queue <> ''
-        UNION SELECT queue, type FROM jobpipe.journal
-    ) AS lanes) <= %(names)s::bigint
-END
-ORDER BY more ->> 2 NULLS FIRST, id
+WHERE there_is_room
+ORDER BY by_name id
 on_conflict
 RETURNING id, status

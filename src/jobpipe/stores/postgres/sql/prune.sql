@@ -1,4 +1,5 @@
-DELETE FROM jobpipe.jobs WHERE seq IN (
+-- Why an array: it is made once. A subquery may be run for each row, and each time it finds others, since these are locked.
+DELETE FROM jobpipe.jobs WHERE seq = ANY(ARRAY(
     SELECT seq FROM (
         SELECT seq FROM jobpipe.jobs
         WHERE finished_at < jobpipe.now(%(now)s) - %(keep)s::float8 AND status <> 'failed'
@@ -13,4 +14,4 @@ DELETE FROM jobpipe.jobs WHERE seq IN (
         FOR UPDATE SKIP LOCKED
     ) AS failed
     LIMIT %(limit)s
-)
+))

@@ -17,7 +17,7 @@ UPDATE jobpipe.jobs SET
     status = CASE WHEN due_at <= now THEN 'queued' ELSE 'scheduled' END,
     run_at = due_at, payload = %(payload)s::json, max_retries = %(max_retries)s, priority = %(priority)s,
     deadline = %(deadline)s::float8, key = %(key)s::text, on_duplicate = %(on_duplicate)s::text,
-    max_wait = %(max_wait)s::float8, tags = %(tags)s::text[],
+    max_wait = %(max_wait)s::float8, tags = %(tags)s::text[], trace = %(trace)s::text,
     expires_at = coalesce(%(expires_at)s::float8, now + %(expires_in)s::float8),
     token = CASE WHEN lease_until IS NULL THEN token END, lease_until = NULL, gate = NULL,
     is_parked = false, is_behind = false

@@ -20,9 +20,9 @@ WITH lost AS MATERIALIZED (
         is_suspect = is_suspect OR was = 'queued'
     FROM lost, jobpipe.now(%(now)s) AS now
     WHERE jobs.seq = lost.seq
-    RETURNING lost.lease_until, lost.seq, id, lost.worker, status, was
+    RETURNING lost.lease_until, lost.seq, id, lost.worker, status, was, type, attempts
 )
-SELECT id, worker, status FROM rescued
+SELECT id, worker, status, type, attempts FROM rescued
 -- Others were cancelled by a program that knows of none that are claimed ahead: only their lease and place are left.
 WHERE was IN ('queued', 'running')
 ORDER BY lease_until, seq

@@ -15,7 +15,8 @@ WITH found AS MATERIALIZED (
 ), revived AS (
     UPDATE jobpipe.jobs SET
         status = 'queued', attempts = 0, run_at = jobpipe.now(%(now)s), started_at = NULL, finished_at = NULL,
-        result = NULL, error = NULL, progress = NULL, is_behind = false
+        result = NULL, error = NULL, progress = NULL, is_behind = false,
+        payload = coalesce(%(payload)s::json, payload), key = CASE WHEN %(payload)s::json IS NULL THEN key ELSE %(key)s END
     FROM able WHERE jobs.seq = able.seq AND able.other IS NULL
 )
 SELECT id, status, unique_name, other FROM found LEFT JOIN able USING (seq)

@@ -1,5 +1,7 @@
 -- with inserting.lua
--- told: jobs as NewJob has them, and for each: attempts, runs, created_at, started_at, error, progress, history.
+-- with logs.lua
+-- told: jobs as NewJob has them, and for each: attempts, runs, created_at, started_at, error, progress, history,
+-- and the chunks of what it logged, each with its attempt first.
 -- Answers how many were new, or what stands in the way of all: an id, or the id of a job, the id of another that has the
 -- same unique name, and that name.
 local refused = ask_for_room()
@@ -24,20 +26,28 @@ for n, new in ipairs(news) do
     names[name] = own
   end
 end
+local logged = {}
 for n, new in ipairs(news) do
   if not known[new[1]] then
     local job = make(new, true)
-    local attempts, runs, created_at, started_at, error, progress, history = unpack(kept[n])
+    local attempts, runs, created_at, started_at, error, progress, history, chunks = unpack(kept[n])
     job[ATTEMPTS], job[RUNS], job[CREATED_AT], job[STARTED_AT] = attempts, runs, created_at, started_at
     job[PROGRESS] = progress
     stow(job, ERROR, error)
     stow(job, HISTORY, history)
     enter(job, lane_of(job))
     take(job)
+    if #chunks > 0 then logged[#logged + 1] = { job[SEQ], chunks } end
   end
 end
 local count = #fresh / 2
 flush()
+for _, log in ipairs(logged) do
+  local seq, chunks = unpack(log)
+  for start, chunk in ipairs(chunks) do
+    write_log(seq, chunk[1], '', { { start, unpack(chunk, 2) } })
+  end
+end
 for name in pairs(names) do
   local found = holders_of(name)
   local job = found.waiting and found.running and jobs[found.waiting]

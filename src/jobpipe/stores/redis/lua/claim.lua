@@ -70,9 +70,9 @@ local function enter_gate(job, bound, whole)
   end
 end
 
--- Is it a first run, with times of which dates can be made?
+-- Is it a first run, with times of which dates can be made, and no trace?
 local function is_plain(job)
-  return not odd[job[SEQ]] and job[ERROR] == '' and job[HISTORY] == '' and job[RESULT] == '' and job[PROGRESS] == ''
+  return not odd[job[SEQ]] and (job[TRACE] or '') == '' and job[ERROR] == '' and job[HISTORY] == '' and job[RESULT] == '' and job[PROGRESS] == ''
     and math.min(job[RUN_AT], job[CREATED_AT]) > -6e10 and math.max(job[RUN_AT], job[CREATED_AT]) < 2e11 and job[DEADLINE] >= 0
 end
 

@@ -139,6 +139,9 @@ local function forget_all(seqs, named_in)
   flush()
   many('HDEL', P .. 'jobs', seqs)
   many('HDEL', P .. 'ids', ids)
+  local logs = {}
+  for n, seq in ipairs(seqs) do logs[n] = P .. 'log:' .. seq end
+  for first = 1, #logs, AT_ONCE do redis.call('DEL', unpack(logs, first, math.min(first + AT_ONCE - 1, #logs))) end
 end
 
 -- End what has expired by now: the first of it, if it is very much.

@@ -1,5 +1,5 @@
 -- For the claim: the gates of limits, and the jobs that are parked before one that is closed.
--- A limit is {interval, burst, concurrency, is it keyed?}. The arithmetic is that of limits.py, to the letter.
+-- A limit is {interval, burst, concurrency, is it keyed?}. The arithmetic is that of model/gate.py, to the letter.
 
 local function new_gate(type, key, limit)
   local next_at = tonumber(redis.call('ZSCORE', P .. 'pace:' .. type, key) or 0)

@@ -52,7 +52,7 @@ local function make(new, is_adopted)
   job[RESULT], job[ERROR], job[HISTORY], job[IS_AHEAD], job[IS_SUSPECT] = '', '', '', 0, 0
   if more then
     local expires_in
-    job[EXPIRES_AT], job[UNIQUE], job[ON_DUPLICATE], job[MAX_WAIT], job[TAGS], expires_in = unpack(more)
+    job[EXPIRES_AT], job[UNIQUE], job[ON_DUPLICATE], job[MAX_WAIT], job[TAGS], expires_in, job[TRACE] = unpack(more)
     if expires_in then job[EXPIRES_AT] = now + expires_in end
     for _, tag in ipairs(job[TAGS]) do add(P .. 'tag:' .. tag, job[SEQ], job[SEQ]) end
   end
@@ -185,6 +185,7 @@ local function take_over(job, new, run_at)
   end
   job[MAX_RETRIES], job[PRIORITY], job[RUN_AT], job[DEADLINE], job[KEY] = new[5], new[6], run_at, new[9], new[11]
   job[EXPIRES_AT], job[ON_DUPLICATE], job[MAX_WAIT], job[TAGS] = more[1], more[3], more[4], more[5]
+  job[TRACE] = more[7]
   if more[6] then job[EXPIRES_AT] = now + more[6] end
   for _, tag in ipairs(job[TAGS]) do add(P .. 'tag:' .. tag, job[SEQ], job[SEQ]) end
   stow(job, PAYLOAD, new[4])

@@ -1,10 +1,11 @@
--- told: statuses, type or false, queue or false, tag or false, before (a seq) or false, how many.
+-- told: statuses, type or false, queue or false, tag or false, before (a seq) or false, how many, how the error begins or
+-- false.
 -- Answers the records that fit, packed in one list, and the seq from which to look on, if there may be more: so
 -- many are looked at, at the most, and then the caller asks again.
 come_due()
-local statuses, type, queue, tag, before, limit = unpack(told)
+local statuses, type, queue, tag, before, limit, start = unpack(told)
 local MOST_RUNNING = 20000 -- these are sorted here: the leases are in another order
-local LOOKED_AT = (type or queue or (tag and #statuses == 1)) and math.max(limit + 1, 1000) or limit + 1
+local LOOKED_AT = (type or queue or start or (tag and #statuses == 1)) and math.max(limit + 1, 1000) or limit + 1
 local till = before and '(' .. before or '+inf'
 
 local seqs, is_whole = {}, true
@@ -33,7 +34,8 @@ load(seqs)
 local found, last = {}, nil
 for _, seq in ipairs(seqs) do
   local job = odd[seq] or jobs[seq]
-  if job and (not tag or is_wanted[job[STATUS] or '']) and (not type or job[TYPE] == type) and (not queue or job[QUEUE] == queue) then
+  if job and (not tag or is_wanted[job[STATUS] or '']) and (not type or job[TYPE] == type) and (not queue or job[QUEUE] == queue)
+    and (not start or tostring(text(job, ERROR)):sub(1, #start) == start) then
     if #found == limit then return { packed_list(found), last } end
     found[#found + 1] = packed_whole(job, ERROR, ERROR)
     last = seq

@@ -71,7 +71,7 @@ local function has_sound_rest(job)
   for _, tag in pairs(job[TAGS]) do
     if type(tag) ~= 'string' then return false end
   end
-  return type(job[UNIQUE]) == 'string' and type(job[ON_DUPLICATE]) == 'string'
+  return type(job[UNIQUE]) == 'string' and type(job[ON_DUPLICATE]) == 'string' and type(job[TRACE] or '') == 'string'
 end
 
 -- Has the record only values as scripts write them? A text that is too long to stand in it is true.
@@ -100,7 +100,7 @@ local function mend(job)
     if job[field] ~= true and type(job[field]) ~= 'string' then job[field] = '' end
   end
   if not has_sound_rest(job) then
-    job[EXPIRES_AT], job[UNIQUE], job[ON_DUPLICATE], job[MAX_WAIT], job[TAGS] = nil, nil, nil, nil, nil
+    for field = EXPIRES_AT, TRACE do job[field] = nil end
   end
   return job
 end

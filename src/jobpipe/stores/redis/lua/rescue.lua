@@ -49,7 +49,8 @@ for _, each in ipairs(lost) do
       end_run(job, job[ATTEMPTS] > job[MAX_RETRIES] and 'fail' or 'rescue', error, '', '', 0)
       job[TOKEN] = ''
     end
-    for _, value in ipairs({ job[ID], job[WORKER], job[STATUS] }) do rescued[#rescued + 1] = value end
+    local told = { job[ID], job[WORKER], job[STATUS], job[TYPE], string.format('%.0f', job[ATTEMPTS]) }
+    for _, value in ipairs(told) do rescued[#rescued + 1] = value end
   end
 end
 flush()

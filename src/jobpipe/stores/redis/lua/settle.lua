@@ -1,13 +1,15 @@
 -- with runs.lua
+-- with logs.lua
 -- told: ids, and for each the token, the move, the result, the error, the delay, the progress,
--- for how long the type is to cool, and when the run began, if it is not known yet that it did: 0 for now.
+-- for how long the type is to cool, when the run began, if it is not known yet that it did: 0 for now, and what it logged.
 come_due()
 local ids, outcomes = unpack(told)
-local recorded, cooling = {}, {}
+local recorded, cooling, logged = {}, {}, {}
 for n, job in ipairs(load_ids(ids)) do
-  local token, move, result, error, delay, progress, cools, started_at = unpack(outcomes[n])
+  local token, move, result, error, delay, progress, cools, started_at, chunks = unpack(outcomes[n])
   if is_held(job, token) then
     if is_ahead(job) then begin(job, started_at > 0 and started_at or now) end
+    if chunks then logged[#logged + 1] = { job[SEQ], job[RUNS], token, chunks } end
     end_run(job, move, error, progress, result, delay)
     job[IS_SUSPECT] = 0
     if cools > 0 then cooling[job[TYPE]] = math.max(cooling[job[TYPE]] or 0, now + cools) end
@@ -18,6 +20,7 @@ for n, job in ipairs(load_ids(ids)) do
   end
 end
 flush()
+for _, log in ipairs(logged) do write_log(unpack(log)) end
 for type, until_at in pairs(cooling) do
   if tonumber(redis.call('HGET', P .. 'cooling', type) or 0) < until_at then
     redis.call('HSET', P .. 'cooling', type, until_at)

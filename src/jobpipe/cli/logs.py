@@ -1,0 +1,86 @@
+"""`logs`: what the runs of a job logged, once or until the job ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
+
+import typer
+
+from ..errors import StoreAwayError, UnreachableError
+from ..process.logs import escape
+from .completion.candidates import complete_id
+from .guard import guarded
+from .jobs import Json, Utc, zone_of
+from .options import with_target
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..model.logs import JobLogs
+    from .target import Target
+
+_LOOK_EVERY = 0.5
+"""Seconds between two looks at a job that runs."""
+_TRY_AGAIN = 1.0
+"""The same while the service is away."""
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@guarded
+@with_target
+def logs(
+    *,
+    id: Annotated[str, typer.Argument(metavar="ID", help="id of the job", autocompletion=complete_id)],
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="go on until the job is finished")] = False,
+    utc: Utc = False,
+    json: Json = False,
+    flags: Mapping[str, Any],
+) -> None:
+    """Show what the runs of a job logged. With --follow and --json, one JSON object a line."""
+    from .render.log_lines import print_json_lines, print_lines
+    from .render.tables import print_json
+    from .target import open_target
+
+    with open_target(flags) as target:
+        for found in _follow(target, id) if follow else (target.logs(id),):
+            if not json:
+                print_lines(found, zone_of(utc))
+            else:
+                print_json_lines(found) if follow else print_json(found)
+        if not found.last and not json:
+            typer.echo(f"the job {escape(id)!r} has logged nothing", err=True)
+
+
+def _follow(target: Target, id: str) -> Iterator[JobLogs]:
+    """What is new, again and again, until all is told that the job logged before it was finished."""
+    from msgspec.structs import replace
+
+    after = 0
+    job = target.job(id)
+    while True:
+        found = _when_back(target.logs, id, after)
+        yield replace(found, cut=max(found.last - after - len(found.lines), 0))
+        after = found.last
+        if job.is_finished:
+            return
+        # Why before the logs: with its end all that it logged is there.
+        job = _when_back(target.job_within, id, _LOOK_EVERY)
+
+
+def _when_back(ask: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """What it answers; while the service, or the store, is away, it is asked again. That is said once."""
+    is_said = False
+    while True:
+        try:
+            return ask(*args, **kwargs)
+        except (UnreachableError, StoreAwayError) as error:
+            if not is_said:
+                typer.echo(f"{escape(str(error))}; trying again", err=True)
+            is_said = True
+            time.sleep(_TRY_AGAIN)
+
+
+COMMANDS = (logs,)

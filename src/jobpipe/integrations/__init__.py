@@ -1,0 +1,1 @@
+"""Where `jobpipe` meets frameworks. Nothing else imports these modules; each needs its framework installed."""

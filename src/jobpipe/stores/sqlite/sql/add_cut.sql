@@ -1,0 +1,1 @@
+UPDATE logs SET cut = cut + ? WHERE number = ?

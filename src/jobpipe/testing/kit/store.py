@@ -1,0 +1,63 @@
+"""BlockStore: the memory store of a block, with what only tests ask: what comes due next, and one job by its id."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from secrets import token_hex
+from typing import Any
+
+from ...model.job import Job
+from ...model.lease import Claim, Lease
+from ...model.newjob import Answer, NewJob
+from ...stores.memory.claiming import claim_of
+from ...stores.memory.runs import begin_run
+from ...stores.memory.store import MemoryStore
+
+
+class BlockStore(MemoryStore):
+    """A store by a manual clock."""
+
+    def __init__(self, clock: Callable[[], float], on_insert: Callable[[], object]) -> None:
+        super().__init__(clock=clock)
+        self._on_insert = on_insert
+
+    def insert_in(self, connection: Any, batch: Sequence[NewJob], *, capacity: int = 0) -> Answer:
+        """Insert at once, whatever becomes of the caller's transaction."""
+        (answer,) = self.insert([batch], capacity=capacity)
+        self._on_insert()
+        return answer
+
+    def next_at(self) -> float:
+        """When something comes due by itself: a job, an expiry, a tick, the end of a lease; infinity if nothing does."""
+        with self._changed:
+            ledger = self._ledger
+            due = [entry.next_at for entry in self._entries.all() if not entry.is_paused]
+            due += [record.lease_until for record in ledger.leased.values()]
+            due += [ledger.next_expiry]
+            first = ledger.scheduled.first()
+            return min(due) if first is None else min(*due, first.run_at)
+
+    def jobs(self) -> list[tuple[Job, NewJob]]:
+        """All jobs in the order of insertion, each with what was asked for."""
+        with self._step():
+            ledger = self._ledger
+            asked = [each.new for each in ledger.order if ledger.jobs.get(each.new.id) is each]
+        found = [(self.get(new.id), new) for new in asked]
+        return [(job, new) for job, new in found if job is not None]
+
+    def claim_job(self, id: str, worker: str, lease: float) -> list[Claim]:
+        """Claim that job, whatever waits before it, and whatever its limits are; it begins."""
+        with self._step() as now:
+            record = self._ledger.jobs[id]
+            held = Lease(id, record.attempts + 1, worker, token_hex(16))
+            self._ledger.lease(record, held, now + lease)
+            begin_run(self._ledger, record, now, now)
+            return [claim_of(record, held, now, 0.0, begins=True, has_run=False)]
+
+    def forget(self, id: str) -> None:
+        """Let there be no trace of a job."""
+        with self._step() as now:
+            record = self._ledger.jobs.get(id)
+            if record is not None:
+                self._ledger.remove(record, now)
+                self._ledger.changes += 1

@@ -1,0 +1,269 @@
+"""JobTester: what `pipe.testing()` returns: asserts what was enqueued, and runs jobs when the test says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from copy import copy
+from datetime import datetime, timedelta
+from inspect import isawaitable
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack, overload
+
+from msgspec import UNSET, UnsetType
+
+from ...errors import BadInputError
+from ...jobtypes.jobtype import JobType
+from ...model.job import Job, instant
+from ...model.outcome import cause_of
+from ...model.request import JobOptions
+from .block import Block
+from .clock import seconds_by
+from .crash import CrashTest
+from .expected import Expected
+
+if TYPE_CHECKING:
+    from ...app import Jobpipe
+    from ...gateway.known_types import KnownTypes
+    from ...gateway.lazy_store import LazyStore
+    from .inline import Inline
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class JobTester:
+    """The jobs that a test enqueues, by `with` or `async with`; used again, it begins anew."""
+
+    def __init__(
+        self,
+        pipe: Jobpipe,
+        lazy_store: LazyStore,
+        known: KnownTypes,
+        *,
+        start: datetime | None = None,
+        workers: int = 1,
+    ) -> None:
+        if isinstance(workers, bool) or not isinstance(workers, int) or not 1 <= workers <= 1000:
+            raise BadInputError("workers", f"must be a whole number from 1 to 1000, got {workers!r}")
+        self._make: Callable[[], Block] = lambda: Block(pipe, lazy_store, known, start=start, workers=workers)
+        self._last: Block | None = None
+
+    def __enter__(self) -> Self:
+        if self._last is not None and self._last.is_open:
+            raise RuntimeError("this block of pipe.testing() is entered already: call pipe.testing() again")
+        self._last = self._make()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._block.close()
+
+    async def __aenter__(self) -> Self:
+        return self.__enter__()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._block.close_async()
+
+    @property
+    def _block(self) -> Block:
+        if self._last is None:
+            raise RuntimeError("enter the block before: `with pipe.testing() as jobs:`")
+        return self._last
+
+    # What was enqueued
+
+    @property
+    def now(self) -> datetime:
+        """What time it is by the manual clock."""
+        return instant(self._block.clock.now())
+
+    @property
+    def all(self) -> list[Job]:
+        """All jobs that were enqueued within the block, in order, as they are now."""
+        return [job for job, _ in self._block.store.jobs()]
+
+    def of(self, type: str | JobType[..., Any]) -> list[Job]:
+        """Those of a type."""
+        name = _name(type)
+        return [job for job in self.all if job.type == name]
+
+    def assert_enqueued(
+        self,
+        type: str | JobType[..., Any],
+        *,
+        payload: Any | UnsetType = UNSET,
+        count: int | None = None,
+        **options: Unpack[JobOptions],
+    ) -> Job:
+        """The first job of the type that fits; AssertionError that lists what was enqueued if there is none.
+
+        `payload` may be a part of the job's: an object that has more fields fits, too. Options are those of `enqueue`; a
+        job may have more `tags`. With `count`, exactly that number of jobs must fit.
+        """
+        expected = Expected(_name(type), payload, options)
+        jobs = self._block.store.jobs()
+        found = [job for job, new in jobs if expected.fits((job, new))]
+        if not found or (count is not None and len(found) != count):
+            wanted = (
+                f"{expected} was not enqueued"
+                if count is None
+                else f"{expected} was enqueued {len(found)} times, not {count}"
+            )
+            raise AssertionError(f"{wanted}\n{expected.listing(jobs)}")
+        return found[0]
+
+    def assert_not_enqueued(
+        self,
+        type: str | JobType[..., Any] | None = None,
+        *,
+        payload: Any | UnsetType = UNSET,
+        **options: Unpack[JobOptions],
+    ) -> None:
+        """AssertionError if such a job, or without arguments any job, was enqueued; `assert_enqueued` says what fits."""
+        expected = Expected(None if type is None else _name(type), payload, options)
+        found = [asked for asked in self._block.store.jobs() if expected.fits(asked)]
+        if found:
+            raise AssertionError(f"{expected} was enqueued\n{expected.listing(found)}")
+
+    # Running jobs
+
+    async def drain(self) -> list[Job]:
+        """Run all jobs that are due now, and those that they enqueue; the clock stands still.
+
+        Returns the jobs that have run since the last drain, as they are at its end.
+        """
+        await self._block.drive(0)
+        return self._take_ran()
+
+    def drain_sync(self) -> list[Job]:
+        """`drain` from any thread; handlers run in it."""
+        block = self._block
+        block.run_inline(lambda inline: block.drive(0, inline))
+        return self._take_ran()
+
+    async def advance(self, by: float | timedelta | str) -> None:
+        """Move the clock on by seconds, a timedelta or a text such as "1 hour"; what comes due meanwhile runs at its time."""
+        await self._block.drive(seconds_by(by))
+
+    def advance_sync(self, by: float | timedelta | str) -> None:
+        """`advance` from any thread; handlers run in it."""
+        block, seconds = self._block, seconds_by(by)
+        block.run_inline(lambda inline: block.drive(seconds, inline))
+
+    def _take_ran(self) -> list[Job]:
+        block = self._block
+        ran, block.ran = block.ran, {}
+        return [job for id in ran if (job := block.store.get(id)) is not None]
+
+    @overload
+    async def run(
+        self, job_type: JobType[P, Coroutine[Any, Any, R]], *args: P.args, **kwargs: P.kwargs
+    ) -> R: ...
+    @overload
+    async def run(self, job_type: JobType[P, R], *args: P.args, **kwargs: P.kwargs) -> R: ...
+    async def run(self, job_type: JobType[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Run one job of the type now, with these arguments: its result is returned, its error raised.
+
+        It passes checks and stamps, and `current_job()` is a real one; afterwards there is no trace of it.
+        """
+        return await self._run(job_type, args, kwargs, None)
+
+    @overload
+    def run_sync(
+        self, job_type: JobType[P, Coroutine[Any, Any, R]], *args: P.args, **kwargs: P.kwargs
+    ) -> R: ...
+    @overload
+    def run_sync(self, job_type: JobType[P, R], *args: P.args, **kwargs: P.kwargs) -> R: ...
+    def run_sync(self, job_type: JobType[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """`run` from any thread; the handler runs in it."""
+        return self._block.run_inline(lambda inline: self._run(job_type, args, kwargs, inline))
+
+    async def _run(self, job_type: JobType[..., Any], args: Any, kwargs: Any, inline: Inline | None) -> Any:
+        _check_type(job_type)
+        block = self._block
+        job = block.pipe.prepare(job_type.request(*args, **kwargs))
+        returned: list[Any] = []
+        raised: list[BaseException] = []
+        async with block.alone():
+            session = block.session(types={job_type.name: _noting(job_type, returned)}, inline=inline)
+            session.runner.executor.on_error = raised.append
+            await session.start()
+            try:
+                block.insert(job)
+                await session.run_one(job.id)
+            finally:
+                await session.end()
+                block.store.forget(job.id)
+        if raised:
+            raise cause_of(raised[0])
+        return returned[0]
+
+    async def crash_everywhere(
+        self,
+        job_type: JobType[..., Any],
+        payload: Any = None,
+        *,
+        check: Callable[[], object],
+        setup: Callable[[], object] | None = None,
+    ) -> None:
+        """Show that a handler is idempotent: run it once, and then as a new job with a crash at each place.
+
+        The process dies before and after the handler and the settle; the rescue runs the job again. `setup` is called
+        before each, `check` after each, both plain or coroutine functions. Each job must end as done. The AssertionError
+        names the place.
+        """
+        await self._crash(job_type, payload, check, setup, None)
+
+    def crash_everywhere_sync(
+        self,
+        job_type: JobType[..., Any],
+        payload: Any = None,
+        *,
+        check: Callable[[], object],
+        setup: Callable[[], object] | None = None,
+    ) -> None:
+        """`crash_everywhere` from any thread; handlers run in it."""
+        self._block.run_inline(lambda inline: self._crash(job_type, payload, check, setup, inline))
+
+    async def _crash(
+        self,
+        job_type: JobType[..., Any],
+        payload: Any,
+        check: Callable[[], object],
+        setup: Callable[[], object] | None,
+        inline: Inline | None,
+    ) -> None:
+        _check_type(job_type)
+        for name, call in {"check": check, "setup": setup or check}.items():
+            if not callable(call):
+                raise BadInputError(name, f"must be a function, got {call!r}")
+        await CrashTest(self._block, job_type, payload, check, setup, inline).run()
+
+
+def _name(type: str | JobType[..., Any]) -> str:
+    name = type.name if isinstance(type, JobType) else type
+    if not isinstance(name, str):
+        raise BadInputError("type", f"must be the name of a job type, or a job type, got {type!r}")
+    return name
+
+
+def _check_type(job_type: object) -> None:
+    if not isinstance(job_type, JobType):
+        raise BadInputError("job_type", f"must be a job type, got {job_type!r}")
+
+
+def _noting(job_type: JobType[..., Any], returned: list[Any]) -> JobType[..., Any]:
+    """The same type, which notes what its handler returns."""
+    noting, run = copy(job_type), job_type.run
+
+    def call(argument: Any) -> Any:
+        result = run(argument)
+        if isawaitable(result):
+            return wait(result)
+        returned.append(result)
+        return result
+
+    async def wait(result: Any) -> Any:
+        returned.append(await result)
+        return returned[0]
+
+    noting.run = call
+    return noting

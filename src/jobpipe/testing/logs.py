@@ -1,0 +1,279 @@
+"""Logs of jobs: what runs logged is stored in order, with the attempt, within bounds, and only by who has the lease."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec import json
+
+from ..model.job import Move, instant
+from ..model.lease import Claim, Outcome, Settlement
+from ..model.logs import LARGEST_CHUNK, MOST_OF_ATTEMPT, MOST_OF_JOB, JobLogs, LogChunk
+from ..stores.memory import MemoryStore
+from .tools import BOOM, finish, new_job, put, take, take_one
+
+if TYPE_CHECKING:
+    from ..stores.base import Store
+    from .harness import StoreHarness
+
+AT = 1_800_000_000.25
+
+
+def chunk(*messages: str, start: int = 0, cut: int = 0) -> LogChunk:
+    """A chunk as the runner makes it."""
+    lines = json.encode([(AT, "INFO", "app", message) for message in messages])
+    return LogChunk(start=start, cut=cut, count=len(messages), size=len(lines), lines=lines.decode())
+
+
+def settle(store: Store, claim: Claim, *chunks: LogChunk, move: Move = Move.SUCCEED) -> bool:
+    error = BOOM if move in (Move.RETRY, Move.FAIL) else None
+    (is_recorded,) = store.settle([Settlement(claim.lease, Outcome(move=move, error=error), 0.0, chunks)])
+    return is_recorded
+
+
+def logs(store: Store, id: str = "a", after: int = 0) -> JobLogs:
+    found = store.logs(id, after)
+    assert found is not None
+    return found
+
+
+def messages(store: Store, id: str = "a", after: int = 0) -> list[tuple[int, str]]:
+    return [(line.attempt, line.message) for line in logs(store, id, after).lines]
+
+
+def fill(size: int, start: int = 0) -> list[LogChunk]:
+    """Chunks of one line each, with at least that many bytes together."""
+    each = chunk("x" * (LARGEST_CHUNK - 200))
+    count = -(-size // each.size)
+    return [chunk("x" * (LARGEST_CHUNK - 200), start=start + n) for n in range(count)]
+
+
+def size_of(store: Store, attempt: int | None = None) -> int:
+    return sum(len(line.message) for line in logs(store).lines if attempt in (None, line.attempt))
+
+
+class Logging:
+    def test_lines_come_with_the_outcome(self, store: Store) -> None:
+        put(store, new_job("a"), new_job("b"))
+        first, second = take(store, 2)
+        assert store.settle(
+            [
+                Settlement(
+                    first.lease, Outcome(move=Move.SUCCEED), 0.0, (chunk("eins", "zwei ✓ \x1b\n", "\\x00"),)
+                ),
+                Settlement(second.lease, Outcome(move=Move.SUCCEED)),
+            ]
+        ) == [True, True]
+        line = logs(store).lines[1]
+        assert (line.attempt, line.at, line.level, line.logger) == (1, instant(AT), "INFO", "app")
+        assert messages(store) == [(1, "eins"), (1, "zwei ✓ \x1b\n"), (1, "\\x00")]
+        assert store.logs("b") == JobLogs([], 0, 0)
+        assert store.logs("unknown") is None
+
+    def test_lines_of_a_run_under_way_are_kept_in_order(self, store: Store) -> None:
+        put(store, new_job("a"))
+        claim = take_one(store)
+        store.write_logs([(claim.lease, chunk("1", "2")), (claim.lease, chunk("3", start=2))])
+        assert messages(store) == [(1, "1"), (1, "2"), (1, "3")]
+        settle(store, claim, chunk("4", start=3))
+        assert [message for _, message in messages(store)] == ["1", "2", "3", "4"]
+
+    def test_lines_have_the_number_of_their_attempt(self, store: Store) -> None:
+        put(store, new_job("a"))
+        settle(store, take_one(store), chunk("first"), move=Move.RETRY)
+        settle(store, take_one(store), chunk("second"), move=Move.FAIL)
+        store.retry(["a"])
+        settle(store, take_one(store), chunk("by hand"))
+        assert messages(store) == [(1, "first"), (2, "second"), (3, "by hand")]
+
+    def test_run_that_is_given_back_keeps_its_lines(self, store: Store) -> None:
+        put(store, new_job("a"))
+        settle(store, take_one(store), chunk("snoozes"), move=Move.SNOOZE)
+        claim = take_one(store)
+        store.write_logs([(claim.lease, chunk("stops"))])
+        store.release([claim.lease])
+        settle(store, take_one(store), chunk("ends"))
+        assert messages(store) == [(1, "snoozes"), (1, "stops"), (1, "ends")]
+
+    def test_job_that_was_claimed_ahead_logs_with_its_first_attempt(self, store: Store) -> None:
+        put(store, new_job("a"), new_job("b"))
+        first, second = store.claim("w1", ["work"], 2, 60, begin=0).claims
+        settle(store, first, chunk("ended at once"))
+        store.write_logs([(second.lease, chunk("not begun"))])
+        assert messages(store) == [(1, "ended at once")]
+        assert messages(store, "b") == [(1, "not begun")]
+
+    def test_chunk_told_twice_is_stored_once(self, store: Store) -> None:
+        put(store, new_job("a"))
+        claim = take_one(store)
+        store.write_logs([(claim.lease, chunk("1"))])
+        store.write_logs([(claim.lease, chunk("1")), (claim.lease, chunk("2", start=1))])
+        settlement = Settlement(
+            claim.lease, Outcome(move=Move.SUCCEED), 0.0, (chunk("2", start=1), chunk("3", start=2))
+        )
+        assert store.settle([settlement]) == [True]
+        assert store.settle([settlement]) == [True]
+        assert [message for _, message in messages(store)] == ["1", "2", "3"]
+
+    def test_worker_that_lost_its_lease_stores_nothing(self, store: Store, harness: StoreHarness) -> None:
+        put(store, new_job("a"))
+        late = take_one(store, lease=10)
+        harness.elapse(11)
+        store.rescue()
+        store.write_logs([(late.lease, chunk("too late"))])
+        assert not settle(store, late, chunk("too late"))
+        assert messages(store) == []
+        claim = take_one(store, worker="w2")
+        store.write_logs([(late.lease, chunk("too late")), (claim.lease, chunk("mine"))])
+        assert not settle(store, late, chunk("too late"))
+        assert messages(store) == [(2, "mine")]
+        settle(store, claim)
+        store.write_logs([(claim.lease, chunk("after the end", start=1))])
+        assert messages(store) == [(2, "mine")]
+
+    def test_only_new_lines_are_given_to_who_knows_the_others(self, store: Store) -> None:
+        put(store, new_job("a"))
+        claim = take_one(store)
+        store.write_logs([(claim.lease, chunk("1", "2", "3")), (claim.lease, chunk("4", start=3))])
+        assert [message for _, message in messages(store, after=2)] == ["3", "4"]
+        assert messages(store, after=4) == messages(store, after=99) == []
+        assert [logs(store, after=after).last for after in (0, 2, 4, 99)] == [4] * 4
+
+    def test_who_follows_is_told_each_line_once_where_lines_between_are_cut(self, store: Store) -> None:
+        put(store, new_job("a"))
+        settle(store, take_one(store), chunk("first", "attempt"), move=Move.RETRY)
+        claim = take_one(store)
+        told = messages(store)
+        last = logs(store).last
+        # Five lines that the runner dropped, and then more than is kept of an attempt.
+        steps = [[chunk("1", "2", start=5, cut=5)], fill(MOST_OF_ATTEMPT + 10_000, 7), [chunk("3", start=99)]]
+        for step in steps:
+            store.write_logs([(claim.lease, each) for each in step])
+            found = logs(store, after=last)
+            told += [(line.attempt, line.message) for line in found.lines]
+            assert found.last == logs(store).last > last
+            last = found.last
+            assert messages(store, after=last) == []
+        assert [message[:9] for _, message in told if message[0] != "x"] == [
+            "first",
+            "attempt",
+            "1",
+            "2",
+            "3",
+        ]
+        assert messages(store) == [each for each in told if each[1] not in "12"]
+        assert last == 2 + 5 + 2 + len(steps[1]) + 1 == logs(store).cut + len(messages(store))
+
+    def test_newest_chunk_is_kept_however_long(self, store: Store) -> None:
+        put(store, new_job("a"))
+        claim = take_one(store)
+        longer = "x" * (MOST_OF_ATTEMPT + 10)
+        store.write_logs([(claim.lease, chunk("1", "2")), (claim.lease, chunk(longer, start=2))])
+        assert messages(store) == [(1, longer)]
+        settle(store, claim, chunk("4", start=3))
+        assert (messages(store), logs(store).cut, logs(store).last) == ([(1, "4")], 3, 4)
+
+    @pytest.mark.parametrize("with_outcome", [False, True])
+    def test_oldest_lines_of_an_attempt_are_cut(self, store: Store, with_outcome: bool) -> None:
+        put(store, new_job("a"))
+        settle(store, take_one(store), chunk("first attempt"), move=Move.RETRY)
+        claim = take_one(store)
+        chunks = fill(MOST_OF_ATTEMPT + 10_000)
+        if with_outcome:
+            settle(store, claim, *chunks)
+        else:
+            store.write_logs([(claim.lease, each) for each in chunks])
+        assert messages(store)[0] == (1, "first attempt")
+        found = logs(store)
+        assert found.cut > 0
+        assert found.cut + len(found.lines) == len(chunks) + 1
+        assert MOST_OF_ATTEMPT - 2 * LARGEST_CHUNK < size_of(store, 2) <= MOST_OF_ATTEMPT
+        # What comes after a cut is cut in the same way, and numbers go on.
+        if not with_outcome:
+            store.write_logs([(claim.lease, chunk("newest", start=len(chunks)))])
+            assert messages(store, after=found.last) == [(2, "newest")]
+            assert logs(store).cut + len(logs(store).lines) == len(chunks) + 2
+
+    def test_oldest_lines_of_a_job_are_cut(self, store: Store) -> None:
+        put(store, new_job("a", max_retries=10))
+        chunks = fill(60_000)
+        for _ in range(5):
+            settle(store, take_one(store), *chunks, move=Move.RETRY)
+        found = logs(store)
+        assert found.cut + len(found.lines) == 5 * len(chunks)
+        assert MOST_OF_JOB - 2 * LARGEST_CHUNK < size_of(store) <= MOST_OF_JOB
+        assert {line.attempt for line in found.lines} == {1, 2, 3, 4, 5}
+        assert size_of(store, 1) < size_of(store, 2) == size_of(store, 5)
+
+    @pytest.mark.parametrize("snoozes", [False, True])
+    def test_lines_of_a_job_that_is_given_back_are_cut(self, store: Store, snoozes: bool) -> None:
+        put(store, new_job("a"))
+        (line,) = fill(1)
+        count = MOST_OF_ATTEMPT // line.size + 3
+        for _ in range(count):
+            claim = take_one(store)
+            if snoozes:
+                settle(store, claim, line, move=Move.SNOOZE)
+            else:
+                store.write_logs([(claim.lease, line)])
+                store.release([claim.lease])
+        found = logs(store)
+        assert found.cut + len(found.lines) == count
+        assert MOST_OF_ATTEMPT - 2 * LARGEST_CHUNK < size_of(store, 1) <= MOST_OF_ATTEMPT
+
+    def test_lines_that_were_never_stored_count_as_cut(self, store: Store) -> None:
+        put(store, new_job("a"))
+        settle(store, take_one(store), chunk("last", start=7, cut=7))
+        assert (logs(store).cut, messages(store), messages(store, after=7)) == (
+            7,
+            [(1, "last")],
+            [(1, "last")],
+        )
+
+    def test_lines_go_with_their_job(self, store: Store, harness: StoreHarness) -> None:
+        for id in ("deleted", "pruned"):
+            put(store, new_job(id))
+            settle(store, take_one(store), chunk(f"of {id}"))
+            if id == "deleted":
+                assert store.delete([id])
+        harness.elapse(10)
+        assert store.prune(5) == 1
+        assert store.logs("deleted") is store.logs("pruned") is None
+        for id in ("deleted", "pruned"):
+            put(store, new_job(id))
+            assert store.logs(id) == JobLogs([], 0, 0)
+
+    def test_lines_move_with_their_job(self, store: Store) -> None:
+        put(store, new_job("a"), new_job("b"))
+        claim = next(claim for claim in take(store, 2) if claim.id == "a")
+        store.write_logs([(claim.lease, chunk("1", "2", cut=3, start=3))])
+        settle(store, claim, chunk("3", start=5), move=Move.RETRY)
+        before = logs(store)
+        between = MemoryStore()
+        exported = store.export(10)
+        assert store.adopt(exported) == 0
+        assert logs(store) == before
+        between.adopt(exported)
+        assert between.logs("a") == before
+        store.discard(["a"])
+        assert store.logs("a") is None
+        assert store.adopt(between.export(10)) == 1
+        assert logs(store) == before
+        settle(store, take_one(store), chunk("again"))
+        assert messages(store) == [(1, "1"), (1, "2"), (1, "3"), (2, "again")]
+
+    def test_new_lines_are_news(self, store: Store) -> None:
+        put(store, new_job("a"))
+        claim = take_one(store)
+        from ..stores.base import News
+
+        watch = store.watch(News.CHANGES)
+        try:
+            while watch.wait(0):
+                pass
+            store.write_logs([(claim.lease, chunk("1"))])
+            assert watch.wait(30)
+        finally:
+            watch.close()
+        finish(store, claim)
