@@ -34,10 +34,13 @@ class Program:
         self.pid = self.process.pid
         self.seen: list[str] = []
         self._lines: Queue[str | None] = Queue()
+        """None where an output ends."""
         self._readers = [
             threading.Thread(target=self._read, args=(stream,))
             for stream in (self.process.stdout, self.process.stderr)
         ]
+        self._open = len(self._readers)
+        """Outputs of which `line` has not seen the end."""
         for reader in self._readers:
             reader.start()
 
@@ -49,7 +52,11 @@ class Program:
     def line(self, pattern: str) -> re.Match[str]:
         """The next line that matches."""
         try:
-            while (line := self._lines.get(timeout=LIMIT)) is not None:
+            while self._open:  # one may be at its end while lines of the other are still to come
+                line = self._lines.get(timeout=LIMIT)
+                if line is None:
+                    self._open -= 1
+                    continue
                 self.seen.append(line)
                 if found := re.search(pattern, line):
                     return found
