@@ -11,9 +11,9 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import NamedTuple
 
-import pytest
-
 import rate_envelope_queue
+
+from .support.each import for_each
 
 NAME = "rate_envelope_queue"
 ROOT = Path(rate_envelope_queue.__file__).parent
@@ -139,18 +139,18 @@ def test_the_reader_sees_imports_of_every_kind() -> None:
 # The core
 
 
-@pytest.mark.parametrize("module", CORE)
+@for_each(CORE)
 def test_the_core_uses_nothing_that_knows_time_waits_logs_or_does_io(module: str) -> None:
     foreign = {each.module.split(".")[0] for each in imports_of(module) if own(each.module) is None}
     assert foreign <= PURE
 
 
-@pytest.mark.parametrize("module", CORE)
+@for_each(CORE)
 def test_the_core_imports_nothing_in_the_middle_of_a_call(module: str) -> None:
     assert not [each for each in imports_of(module) if each.is_late]
 
 
-@pytest.mark.parametrize("module", CORE)
+@for_each(CORE)
 def test_the_core_calls_nothing_that_reads_or_writes(module: str) -> None:
     names = {
         node.func.id
@@ -160,7 +160,7 @@ def test_the_core_calls_nothing_that_reads_or_writes(module: str) -> None:
     assert not names & IMPURE_CALLS
 
 
-@pytest.mark.parametrize("module", CORE)
+@for_each(CORE)
 def test_the_core_hands_the_clock_on_and_never_asks_it(module: str) -> None:
     asked = [
         ast.unparse(node)
@@ -171,14 +171,14 @@ def test_the_core_hands_the_clock_on_and_never_asks_it(module: str) -> None:
     assert asked == []
 
 
-@pytest.mark.parametrize("module", CORE)
+@for_each(CORE)
 def test_the_core_stands_on_values_only(module: str) -> None:
     inside = {name for name in PATHS if name.startswith("core.")}
     assert own_imports(module, typing=False) <= inside | BELOW_CORE
     assert own_imports(module) <= inside | TYPES_OF_CORE
 
 
-@pytest.mark.parametrize("module", sorted(TYPES_OF_CORE & PATHS.keys()))
+@for_each(sorted(TYPES_OF_CORE & PATHS.keys()))
 def test_what_the_core_stands_on_knows_neither_the_core_nor_the_queues(module: str) -> None:
     above = {name for name in own_imports(module) if name.startswith("core.")}
     assert not above
@@ -192,19 +192,19 @@ def test_only_the_queues_know_what_they_share() -> None:
     assert {module for module in importers_of("drivers.driver") if not is_outermost(module)} <= QUEUES
 
 
-@pytest.mark.parametrize("module", DRIVERS)
+@for_each(DRIVERS)
 def test_only_the_queues_know_the_drivers_and_stamps_their_log(module: str) -> None:
     inside = {name for name in importers_of(module) if is_outermost(name) or name.startswith("drivers.")}
     allowed = QUEUES | {"stamps"} if module == "drivers.log" else QUEUES
     assert importers_of(module) - inside <= allowed
 
 
-@pytest.mark.parametrize("queue", sorted(QUEUES))
+@for_each(sorted(QUEUES))
 def test_only_the_outermost_know_the_queues_and_neither_queue_knows_the_other(queue: str) -> None:
     assert all(is_outermost(module) for module in importers_of(queue))
 
 
-@pytest.mark.parametrize("module", [name for name in PATHS if name.startswith(("testing", "integrations"))])
+@for_each([name for name in PATHS if name.startswith(("testing", "integrations"))])
 def test_nobody_imports_an_integration_or_the_testing_tools(module: str) -> None:
     family = module.split(".")[0]
     assert {name for name in importers_of(module) if name.split(".")[0] != family} <= {"pytest_plugin"}
@@ -218,14 +218,12 @@ def test_only_the_outermost_import_the_top_of_the_package() -> None:
     assert all(is_outermost(module) for module in importers_of("__init__"))
 
 
-@pytest.mark.parametrize("module", PATHS)
+@for_each(PATHS)
 def test_the_library_never_imports_the_service_built_on_it(module: str) -> None:
     assert not [each for each in imports_of(module) if each.module.split(".")[0] == "jobpipe"]
 
 
-@pytest.mark.parametrize(
-    "module", [name for name in PATHS if not name.startswith(("integrations.", "pytest_plugin"))]
-)
+@for_each([name for name in PATHS if not name.startswith(("integrations.", "pytest_plugin"))])
 def test_no_dependency_is_imported_before_it_is_needed(module: str) -> None:
     early = {each.module.split(".")[0] for each in imports_of(module) if not (each.is_late or each.is_typing)}
     assert early - {NAME} <= sys.stdlib_module_names
@@ -244,7 +242,7 @@ def test_the_public_names_are_sorted_and_unique() -> None:
     assert list(names) == sorted(set(names))
 
 
-@pytest.mark.parametrize("name", rate_envelope_queue.__all__)
+@for_each(rate_envelope_queue.__all__)
 def test_a_public_name_can_be_imported_and_belongs_to_the_package(name: str) -> None:
     public = getattr(rate_envelope_queue, name)
     assert getattr(public, "__module__", NAME).split(".")[0] in (NAME, "typing", "collections")
@@ -275,7 +273,7 @@ def test_the_package_ships_its_types() -> None:
 # Size and shape
 
 
-@pytest.mark.parametrize("module", PATHS)
+@for_each(PATHS)
 def test_no_module_is_so_long_that_a_noun_is_missing(module: str) -> None:
     lines = PATHS[module].read_bytes().count(b"\n")
     assert lines <= LONGEST
@@ -286,6 +284,6 @@ def test_no_folder_holds_so_many_modules_that_a_room_is_missing() -> None:
     assert max(folders.values()) <= FULLEST
 
 
-@pytest.mark.parametrize("module", PATHS)
+@for_each(PATHS)
 def test_every_module_says_what_it_is(module: str) -> None:
     assert ast.get_docstring(tree_of(module))

@@ -11,11 +11,11 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import NamedTuple
 
-import pytest
-
 import jobpipe
 import rate_envelope_queue
 import rate_envelope_queue.testing
+
+from ..support.each import for_each
 
 NAME = "jobpipe"
 LIBRARY = "rate_envelope_queue"
@@ -144,21 +144,19 @@ def test_every_module_is_in_a_room() -> None:
     assert {family(module) for module in PATHS} == {*ROOMS, "__init__", "__main__"}
 
 
-@pytest.mark.parametrize("module", [name for name in PATHS if family(name) in ROOMS])
+@for_each([name for name in PATHS if family(name) in ROOMS])
 def test_a_room_uses_only_those_before_it(module: str) -> None:
     height = ROOMS.index(family(module))
     used = {name for name in own_imports(module) if (module, name) not in DOORS}
     assert {name for name in used if family(name) not in ROOMS[: height + 1]} == set()
 
 
-@pytest.mark.parametrize("module", [name for name in PATHS if name.startswith("stores.")])
+@for_each([name for name in PATHS if name.startswith("stores.")])
 def test_a_store_knows_the_model_and_no_settings(module: str) -> None:
     assert {family(name) for name in own_imports(module)} <= {"stores", "model", "errors", "failpoints"}
 
 
-@pytest.mark.parametrize(
-    "module", [name for name in PATHS if name.startswith("stores.") and name.count(".") > 1]
-)
+@for_each([name for name in PATHS if name.startswith("stores.") and name.count(".") > 1])
 def test_one_store_does_not_know_another(module: str) -> None:
     package = ".".join(module.split(".")[:2])
     others = {name for name in own_imports(module) if name.startswith("stores.") and name.count(".") > 1}
@@ -184,7 +182,7 @@ def test_imports_go_round_in_no_circle() -> None:
 # What others provide
 
 
-@pytest.mark.parametrize("module", CORE)
+@for_each(CORE)
 def test_the_core_needs_msgspec_and_nothing_else(module: str) -> None:
     drivers = {
         "stores.postgres": {"psycopg"},
@@ -195,17 +193,17 @@ def test_the_core_needs_msgspec_and_nothing_else(module: str) -> None:
     assert foreign(module) <= {"msgspec", *allowed}
 
 
-@pytest.mark.parametrize("module", [name for name in PATHS if family(name) in OUTER])
+@for_each([name for name in PATHS if family(name) in OUTER])
 def test_the_web_and_the_command_line_need_only_what_is_declared(module: str) -> None:
     assert foreign(module) <= {"msgspec", *OF_OUTER}
 
 
-@pytest.mark.parametrize("module", [name for name in PATHS if name.startswith("integrations.django.")])
+@for_each([name for name in PATHS if name.startswith("integrations.django.")])
 def test_the_integration_of_django_needs_only_django(module: str) -> None:
     assert foreign(module) <= {"msgspec", "django", "django_tasks", "asgiref"}
 
 
-@pytest.mark.parametrize("module", PATHS)
+@for_each(PATHS)
 def test_the_library_is_used_through_its_public_names_only(module: str) -> None:
     allowed = {*rate_envelope_queue.__all__}
     for each in imports_of(module):
@@ -220,7 +218,7 @@ def test_the_library_is_used_through_its_public_names_only(module: str) -> None:
             assert is_integration or (parts == [LIBRARY] and each.names and {*each.names} <= allowed), each
 
 
-@pytest.mark.parametrize("module", CORE)
+@for_each(CORE)
 def test_nothing_unpickles_or_runs_text(module: str) -> None:
     assert not {each.module.split(".")[0] for each in imports_of(module)} & {"pickle", "marshal", "shelve"}
     calls = {
@@ -246,7 +244,7 @@ def test_the_public_names_are_sorted_and_unique() -> None:
     assert list(jobpipe.__all__) == sorted(set(jobpipe.__all__))
 
 
-@pytest.mark.parametrize("name", jobpipe.__all__)
+@for_each(jobpipe.__all__)
 def test_a_public_name_can_be_imported_and_belongs_to_the_package(name: str) -> None:
     owner = LIBRARY if name in ("Rate", "RateLimited") else NAME
     assert getattr(jobpipe, name).__module__.split(".")[0] == owner
@@ -266,7 +264,7 @@ def test_the_package_ships_its_types() -> None:
 # Size and shape
 
 
-@pytest.mark.parametrize("module", PATHS)
+@for_each(PATHS)
 def test_no_module_is_so_long_that_a_noun_is_missing(module: str) -> None:
     assert PATHS[module].read_bytes().count(b"\n") <= LONGEST
 
@@ -282,12 +280,12 @@ def test_no_file_of_tests_is_so_long_that_it_is_about_two_subjects() -> None:
     assert {name: count for name, count in counts.items() if count > LONGEST_TESTS} == {}
 
 
-@pytest.mark.parametrize("module", PATHS)
+@for_each(PATHS)
 def test_every_module_says_what_it_is(module: str) -> None:
     assert ast.get_docstring(tree_of(module))
 
 
-@pytest.mark.parametrize("module", [name for name in CORE if not name.startswith("stores.")])
+@for_each([name for name in CORE if not name.startswith("stores.")])
 def test_every_public_class_and_function_says_what_it_does(module: str) -> None:
     """A property may speak for itself, and so may what the Protocol of stores describes."""
     kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
