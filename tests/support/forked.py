@@ -18,7 +18,7 @@ import sys
 # Why not from typing, and why no more above: as a command of a shell, this has to start at once.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, NoReturn
 
 MODULES = (
     *("jobpipe.cli.child", "jobpipe.cli.main", "jobpipe.client.client", "jobpipe.cli.render.tables"),
@@ -118,7 +118,7 @@ def become(
     env: dict[str, str],
     arguments: list[str],
     has_terminal: bool = False,
-) -> None:
+) -> NoReturn:
     """Go on as the program."""
     import runpy
     import time
@@ -142,7 +142,29 @@ def become(
     sys.stdout.reconfigure(line_buffering=os.isatty(1))  # type: ignore[union-attr]
     sys.path[0] = os.getcwd()
     sys.argv[1:] = arguments
-    runpy.run_module("jobpipe", run_name="__main__", alter_sys=True)
+    code = 0
+    try:
+        runpy.run_module("jobpipe", run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        if not isinstance(end.code, int):
+            raise
+        code = end.code
+    _exit(code)
+
+
+def _exit(code: int) -> NoReturn:
+    """End as an interpreter does, but leave its memory to the kernel. Why: to free it object by object copies every page."""
+    import atexit
+    import threading
+
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        sys.exit(code)  # an interpreter has its own way to tell of that
+    os._exit(code)
 
 
 def _parse_once() -> None:
