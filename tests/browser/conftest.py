@@ -24,7 +24,8 @@ from playwright.sync_api import (
 
 from ..support.processes import Program
 
-CHROMIUM = shutil.which("chromium")
+CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
+"""Why rather the former: the same engine, without a window that nobody sees, takes less than half of the time."""
 PATIENCE = 15_000
 """Milliseconds until a look at the page gives up."""
 
@@ -82,7 +83,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if Path(__file__).parent in item.path.parents:
                 item.add_marker(
-                    pytest.mark.skip(reason="NO BROWSER: apt-get install chromium to run these tests")
+                    pytest.mark.skip(
+                        reason="NO BROWSER: apt-get install chromium-headless-shell to run these tests"
+                    )
                 )
 
 
