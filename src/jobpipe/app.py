@@ -9,36 +9,30 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from msgspec import UNSET
 
 from rate_envelope_queue import Stamp
 
 from .errors import BadInputError
-from .gateway.async_store import AsyncStore, unwrap
-from .gateway.explain import Explanation
-from .gateway.feed import Feed
+from .gateway.async_store import unwrap
 from .gateway.jobs import Jobs
 from .gateway.known_types import KnownTypes
-from .gateway.lazy_store import Gateway, LazyStore
+from .gateway.lazy_store import LazyStore
 from .gateway.limits import LimitInfo, QueueLimits, look_at_limits
 from .gateway.signals import Signals
 from .gateway.sync import is_sync, sync
-from .gateway.throughput import Throughput
 from .gateway.timetable import Timetable
-from .gateway.views import JobFilter, JobPage, QueueInfo, Stats, chosen_of, filter_of, queues_of, stats_of
 from .jobtypes import builtin
 from .jobtypes.current import CurrentJob
 from .jobtypes.jobtype import JobType
 from .jobtypes.prepare import prepare, prepare_many, renew
 from .jobtypes.registry import Registry
 from .model.admission import Bounds
-from .model.counts import Failures, WorkerInfo
 from .model.job import Job
-from .model.logs import JobLogs
 from .model.newjob import Answer, NewJob, Receipt
 from .model.request import JobOptions, JobRequest, read_many, request_of
 from .settings import Chosen, Settings, own_queue_size
@@ -50,11 +44,8 @@ if TYPE_CHECKING:
     from .web.app import WebApp
     from .worker.service import Service
 
-P = ParamSpec("P")
-R = TypeVar("R")
 
-
-class Jobpipe(Registry):
+class Jobpipe(Registry, Jobs):
     """The job types of a program, and their store.
 
     The store is taken from JOBPIPE_STORE, or else from the argument; by default it is a SQLite file in the working
@@ -73,20 +64,14 @@ class Jobpipe(Registry):
         url = store if isinstance(store, str) else getattr(store, "url", None)
         self._defaults = settings if url is None else {**settings, "store": url}
         self._flags: Mapping[str, Any] = {}
-        self.signals = Signals()
-        """What its own workers are told at once."""
-        self._lazy_store = LazyStore(
-            given, lambda: self.settings, lambda: self.capacity, self.signals.notify_work
-        )
-        self._jobs = Jobs(self._lazy_store, self.signals)
-        self._known = KnownTypes(self._lazy_store, lambda: self.types)
+        signals = Signals()
+        lazy_store = LazyStore(given, lambda: self.settings, lambda: self.capacity, signals.notify_work)
+        Jobs.__init__(self, lazy_store, signals, builtin.NEEDS)
+        Registry.__init__(self, Timetable(lazy_store, self.prepare, lambda: self.capacity, signals), stamps)
+        self._known = KnownTypes(lazy_store, lambda: self.types)
         self.queue = QueueLimits()  # as in `pipe.queue("mail", rate="50/s")`
-        self.throughput = Throughput()
         self.service: Service | None = None
         """What runs jobs in this process, or has run them last."""
-        super().__init__(
-            Timetable(self._lazy_store, self.prepare, lambda: self.capacity, self.signals), stamps
-        )
         builtin.register(self.job, lambda: self.settings.http_targets)
 
     # Setting up
@@ -124,26 +109,6 @@ class Jobpipe(Registry):
         from .gateway.tracing import Tracing  # Why here: it needs OpenTelemetry
 
         return Tracing()
-
-    @property
-    def gateway(self) -> Gateway:
-        """The open store with all ways to it."""
-        return self._lazy_store()
-
-    @property
-    def store(self) -> Store:
-        """The store, opened and migrated when it is first needed."""
-        return self._lazy_store().store
-
-    @property
-    def async_store(self) -> AsyncStore:
-        """The store for event loops."""
-        return self._lazy_store().async_store
-
-    @property
-    def feed(self) -> Feed:
-        """What happens in the store."""
-        return self._lazy_store().feed
 
     def close(self) -> None:
         """Close the store and end the threads; the next use opens them again."""
@@ -273,128 +238,28 @@ class Jobpipe(Registry):
             await (insert_in(batch) if self.tracing is None else self.tracing.enqueue(batch, insert_in))
         )
 
-    # Inspect
-
-    async def get(self, id: str) -> Job:
-        """The whole job with its history; JobNotFoundError."""
-        return await self._jobs.get(id)
-
-    async def logs(self, id: str, *, after: int = 0) -> JobLogs:
-        """What the runs of the job have logged, the oldest line first; JobNotFoundError.
-
-        With `after`, only what came after that line; lines are numbered from 1, those that were cut included.
-        """
-        return await self._jobs.logs(id, after)
-
-    async def page(
-        self,
-        *,
-        limit: int = 50,
-        cursor: str | None = None,
-        text: str | None = None,
-        **filters: Unpack[JobFilter],
-    ) -> JobPage:
-        """The newest jobs, at most `limit`; give `next_cursor` as `cursor` for the next page.
-
-        Filters: `status`, `type`, `queue`, `tag`, `error` (the type of the last error). With `text`, those that have it
-        in their id, tags or error: each call searches 10,000 jobs, and `next_cursor` continues with older ones.
-        """
-        return await self._jobs.page(filter_of(**filters), limit, cursor, text)
-
-    async def failures(self) -> Failures:
-        """The failed jobs by type and type of error: of the 10,000 that failed last."""
-        return await self._jobs.failures()
-
-    async def wait(self, id: str, timeout: float | timedelta = 30.0) -> Job:
-        """Wait until the job is finished; after the `timeout`, returns it as it is then."""
-        return await self._jobs.wait(id, timeout)
-
-    async def explain(self, id: str) -> Explanation:
-        """Why the job is not running; JobNotFoundError."""
-        return await self._jobs.explain(id, builtin.NEEDS)
-
-    async def stats(self) -> Stats:
-        """The number of jobs by status, and their recent rates."""
-        counts = await self.async_store.call(self.store.counts)
-        return stats_of(counts, self.throughput.per_second())
-
-    async def queues(self) -> list[QueueInfo]:
-        """The queues that have, or had, jobs, and those that are paused; by name."""
-        return queues_of(await self.async_store.call(self.store.counts))
+    # What takes knowledge of types
 
     async def limits(self) -> list[LimitInfo]:
         """The limits of queues and of the types that workers know, their use, and the types that are cooling."""
         own = [each.limit for each in self.types.values() if each.limit is not None]
         return await self.async_store.call(look_at_limits, self.store, [*own, *self.queue.limits])
 
-    async def workers(self) -> list[WorkerInfo]:
-        """The processes that run jobs."""
-        return await self.async_store.call(self.store.workers)
-
-    # Manage
-
-    async def cancel(self, id: str) -> Job:
-        """Cancel a job: at once if it waits; if it runs, its context is cancelled. WrongStatusError for a done or failed one."""
-        return await self._jobs.cancel(id)
-
     async def retry(self, id: str, *, payload: Any = UNSET) -> Job:
         """Run a failed or cancelled job again, with all its retries; WrongStatusError for others, or DuplicateError.
 
         A new `payload` is checked as in `enqueue`, and replaces that of the job.
         """
-        if payload is UNSET:
-            return await self._jobs.retry(id)
-        type = (await self._jobs.get(id)).type
-        renewed = renew(payload, self.types.get(type), self.settings.max_payload)
-        return await self._jobs.retry(id, renewed)
-
-    async def delete(self, id: str) -> None:
-        """Delete a finished job: its id is free again. WrongStatusError for others."""
-        await self._jobs.delete(id)
-
-    async def cancel_many(self, *, all: bool = False, **filters: Unpack[JobFilter]) -> int:
-        """Cancel all jobs that match and are not finished; returns the number of jobs.
-
-        Filters are those of `page`, at least one of them; without a filter, only with `all=True`.
-        """
-        return await self._jobs.cancel_many(chosen_of(all, filters))
-
-    async def retry_many(self, *, all: bool = False, **filters: Unpack[JobFilter]) -> int:
-        """Run all failed and cancelled jobs that match again; returns the number of jobs."""
-        return await self._jobs.retry_many(chosen_of(all, filters))
-
-    async def delete_many(self, *, all: bool = False, **filters: Unpack[JobFilter]) -> int:
-        """Delete all finished jobs that match; returns the number of jobs."""
-        return await self._jobs.delete_many(chosen_of(all, filters))
-
-    async def pause(self, queue: str) -> QueueInfo:
-        """Start no more jobs of the queue."""
-        return await self._jobs.pause(queue)
-
-    async def resume(self, queue: str) -> QueueInfo:
-        """Undo a pause."""
-        return await self._jobs.resume(queue)
+        renewed = None
+        if payload is not UNSET:
+            job_type = self.types.get((await self.get(id)).type)
+            renewed = renew(payload, job_type, self.settings.max_payload)
+        return await self._retry(id, renewed)
 
     # The same from any thread
 
     enqueue_sync = sync(enqueue)
     enqueue_many_sync = sync(enqueue_many)
     insert_sync = sync(insert)
-    get_sync = sync(get)
-    logs_sync = sync(logs)
-    page_sync = sync(page)
-    wait_sync = sync(wait)
-    failures_sync = sync(failures)
-    explain_sync = sync(explain)
-    stats_sync = sync(stats)
-    queues_sync = sync(queues)
     limits_sync = sync(limits)
-    workers_sync = sync(workers)
-    cancel_sync = sync(cancel)
     retry_sync = sync(retry)
-    delete_sync = sync(delete)
-    cancel_many_sync = sync(cancel_many)
-    retry_many_sync = sync(retry_many)
-    delete_many_sync = sync(delete_many)
-    pause_sync = sync(pause)
-    resume_sync = sync(resume)

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from jobpipe import BadInputError, JobNotFoundError, Jobpipe, JobType, ScheduleNotFoundError, ScheduleRequest
+from jobpipe.gateway.jobs import Jobs
 from jobpipe.gateway.sync import run_now
 from jobpipe.gateway.timetable import Timetable
 
 from ..support.waiting import LIMIT, run
 
-CLASSES = [Jobpipe, JobType, Timetable]
+CLASSES = [Jobpipe, Jobs, JobType, Timetable]
 
 
 def coroutines(owner: type[Any]) -> list[str]:

@@ -147,7 +147,7 @@ class _WatchThread:
         is_away = False
         needed_at = time.monotonic()
         while not self._is_closed.is_set():
-            if self._is_needed():
+            if self._told():
                 needed_at = time.monotonic()
             elif time.monotonic() > needed_at + _LINGER and self._retire():
                 watch.close()
@@ -156,7 +156,8 @@ class _WatchThread:
                 is_told = watch.wait(_LOOK_AGAIN)
                 # Why also untold: what was told may have been lost. Who looks for work asks on his own now and then.
                 if is_told or self._news is News.CHANGES:
-                    self._tell()
+                    for listener in self._told():
+                        _call(listener)
                 is_away = False
             except StoreError as error:
                 if not is_away and not self._is_closed.is_set():
@@ -167,15 +168,9 @@ class _WatchThread:
                 logger.exception("the event feed (%s) raised an error", self._news)
                 self._is_closed.wait(_LOOK_AGAIN)
 
-    def _tell(self) -> None:
+    def _told(self) -> list[OnNews]:
         with self._lock:
-            listeners = list(self._listeners)
-        for listener in listeners:
-            _call(listener)
-
-    def _is_needed(self) -> bool:
-        with self._lock:
-            return bool(self._listeners)
+            return list(self._listeners)
 
     def _retire(self) -> bool:
         """Let another thread take over with the next listener, unless one has come."""

@@ -1,25 +1,45 @@
-"""Jobs: what one can ask about jobs in a store, and do to them, from an event loop."""
+"""Jobs: what one can ask about jobs in a store, and do to them; the half of a pipe that needs no job type.
+
+Methods are for event loops; those that end in `_sync` are for any thread.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
+from typing import TypeVar, Unpack
 
 from msgspec.structs import replace
 
 from ..errors import BadInputError, DuplicateError, JobNotFoundError, WrongStatusError, seconds_of
-from ..model.counts import Failures, Filter, JobEvent, Page
+from ..model.counts import Failures, Filter, JobEvent, Page, WorkerInfo
 from ..model.ids import check_name, check_text
 from ..model.job import FINISHED, Job, JobStatus, Move, sources
 from ..model.logs import JobLogs
 from ..model.newjob import NewPayload
 from ..model.request import check_search
+from ..stores.base import Store
+from .async_store import AsyncStore
 from .explain import Explanation, explain
-from .lazy_store import Gateway
+from .feed import Feed
+from .lazy_store import Gateway, LazyStore
 from .signals import Signals
-from .sync import Bell
-from .views import JobPage, QueueInfo, queues_of, read_cursor
+from .sync import Bell, sync
+from .throughput import Throughput
+from .views import (
+    JobFilter,
+    JobPage,
+    QueueInfo,
+    Stats,
+    chosen_of,
+    filter_of,
+    queues_of,
+    read_cursor,
+    stats_of,
+)
+
+T = TypeVar("T")
 
 MOST_AT_ONCE = 500
 """Jobs on a page."""
@@ -34,54 +54,81 @@ _LOOK_AGAIN = 5.0
 
 
 class Jobs:
-    """The jobs of one store."""
+    """The jobs of one store, which is opened when it is first needed."""
 
-    def __init__(self, gateway: Callable[[], Gateway], signals: Signals) -> None:
-        self._gateway = gateway
-        self._signals = signals
+    def __init__(self, lazy_store: LazyStore, signals: Signals, needs: Mapping[str, str]) -> None:
+        self._lazy_store = lazy_store
+        self.signals = signals
+        """What its own workers are told at once."""
+        self._needs = needs  # what workers need to know a type, by its name
+        self.throughput = Throughput()
+
+    @property
+    def gateway(self) -> Gateway:
+        """The open store with all ways to it."""
+        return self._lazy_store()
+
+    @property
+    def store(self) -> Store:
+        """The store, opened and migrated when it is first needed."""
+        return self._lazy_store().store
+
+    @property
+    def async_store(self) -> AsyncStore:
+        """The store for event loops."""
+        return self._lazy_store().async_store
+
+    @property
+    def feed(self) -> Feed:
+        """What happens in the store."""
+        return self._lazy_store().feed
+
+    # Inspect
 
     async def get(self, id: str) -> Job:
         """The whole job with its history; JobNotFoundError."""
-        store, async_store, _ = self._gateway()
-        job = await async_store.call(store.get, check_text("id", id))
-        if job is None:
-            raise JobNotFoundError(id)
-        return job
+        return _found(id, await self.async_store.call(self.store.get, check_text("id", id)))
 
-    async def logs(self, id: str, after: int) -> JobLogs:
-        """What its runs have logged, only the lines after that number; JobNotFoundError."""
-        if isinstance(after, bool) or not isinstance(after, int) or not 0 <= after <= MOST_LINES:
-            raise BadInputError("after", f"must be a whole number from 0 to {MOST_LINES}, got {after!r}")
-        store, async_store, _ = self._gateway()
-        logs = await async_store.call(store.logs, check_text("id", id), after)
-        if logs is None:
-            raise JobNotFoundError(id)
-        return logs
+    async def logs(self, id: str, *, after: int = 0) -> JobLogs:
+        """What the runs of the job have logged, the oldest line first; JobNotFoundError.
 
-    async def page(self, filter: Filter, limit: int, cursor: str | None, text: str | None = None) -> JobPage:
-        """The newest that match, or those after a page whose `next_cursor` is the cursor."""
-        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_AT_ONCE:
-            raise BadInputError("limit", f"must be a whole number from 1 to {MOST_AT_ONCE}, got {limit!r}")
-        store, async_store, _ = self._gateway()
+        With `after`, only what came after that line; lines are numbered from 1, those that were cut included.
+        """
+        _check_whole("after", after, 0, MOST_LINES)
+        return _found(id, await self.async_store.call(self.store.logs, check_text("id", id), after))
+
+    async def page(
+        self,
+        *,
+        limit: int = 50,
+        cursor: str | None = None,
+        text: str | None = None,
+        **filters: Unpack[JobFilter],
+    ) -> JobPage:
+        """The newest jobs, at most `limit`; give `next_cursor` as `cursor` for the next page.
+
+        Filters: `status`, `type`, `queue`, `tag`, `error` (the type of the last error). With `text`, those that have it
+        in their id, tags or error: each call searches 10,000 jobs, and `next_cursor` continues with older ones.
+        """
+        filter = filter_of(**filters)
+        _check_whole("limit", limit, 1, MOST_AT_ONCE)
         if text is None:
-            page = await async_store.call(store.page, filter, limit, read_cursor(cursor))
+            page = await self.async_store.call(self.store.page, filter, limit, read_cursor(cursor))
         else:
-            page = await self._search(
-                check_search("text", text).casefold(), filter, limit, read_cursor(cursor)
-            )
+            wanted = check_search("text", text).casefold()
+            page = await self._search(wanted, filter, limit, read_cursor(cursor))
         return JobPage(page.jobs, None if page.next is None else str(page.next))
 
     async def _search(self, text: str, filter: Filter, limit: int, before: int | None) -> Page:
         """Those with the text in their id, tags or error, among the next MOST_SEARCHED that match."""
-        store, async_store, _ = self._gateway()
         found: list[Job] = []
         for _ in range(MOST_SEARCHED // _SEARCHED_AT_ONCE):
-            page = await async_store.call(store.page, filter, _SEARCHED_AT_ONCE, before)
+            page = await self.async_store.call(self.store.page, filter, _SEARCHED_AT_ONCE, before)
             places = [place for place, job in enumerate(page.jobs, 1) if _has_text(job, text)]
             missing = limit - len(found)
             if len(places) > missing:
                 # Why again: the next page begins after the last job that is told, and only its own page knows where.
-                page = await async_store.call(store.page, filter, places[missing - 1], before)
+                page = await self.async_store.call(self.store.page, filter, places[missing - 1], before)
                 return Page([*found, *(job for job in page.jobs if _has_text(job, text))], page.next)
             found += [page.jobs[place - 1] for place in places]
             before = page.next
@@ -90,12 +137,11 @@ class Jobs:
         return Page(found, before)
 
     async def failures(self) -> Failures:
-        """The failed jobs in groups."""
-        store, async_store, _ = self._gateway()
-        return await async_store.call(store.failures)
+        """The failed jobs by type and type of error: of the 10,000 that failed last."""
+        return await self.async_store.call(self.store.failures)
 
-    async def wait(self, id: str, timeout: float | timedelta) -> Job:
-        """The job as soon as it is finished, or as it is after the timeout."""
+    async def wait(self, id: str, timeout: float | timedelta = 30.0) -> Job:
+        """Wait until the job is finished; after the `timeout`, returns it as it is then."""
         until = time.monotonic() + seconds_of("timeout", timeout)
         bell = Bell()
 
@@ -103,8 +149,7 @@ class Jobs:
             if any(event.id == id and event.status in FINISHED for event in events):
                 bell.ring()
 
-        _, async_store, feed = self._gateway()
-        unsubscribe = await async_store.call(feed.subscribe, on_events)
+        unsubscribe = await self.async_store.call(self.feed.subscribe, on_events)
         try:
             while True:
                 job = await self.get(id)
@@ -115,82 +160,105 @@ class Jobs:
         finally:
             unsubscribe()
 
-    async def explain(self, id: str, needs: Mapping[str, str]) -> Explanation:
-        """Why the job is not running; JobNotFoundError. `needs` as in `explain`."""
-        store, async_store, _ = self._gateway()
-        explanation = await async_store.call(explain, store, check_text("id", id), needs)
-        if explanation is None:
-            raise JobNotFoundError(id)
-        return explanation
+    async def explain(self, id: str) -> Explanation:
+        """Why the job is not running; JobNotFoundError."""
+        return _found(id, await self.async_store.call(explain, self.store, check_text("id", id), self._needs))
+
+    async def stats(self) -> Stats:
+        """The number of jobs by status, and their recent rates."""
+        counts = await self.async_store.call(self.store.counts)
+        return stats_of(counts, self.throughput.per_second())
+
+    async def queues(self) -> list[QueueInfo]:
+        """The queues that have, or had, jobs, and those that are paused; by name."""
+        return queues_of(await self.async_store.call(self.store.counts))
+
+    async def workers(self) -> list[WorkerInfo]:
+        """The processes that run jobs."""
+        return await self.async_store.call(self.store.workers)
+
+    # Manage
 
     async def cancel(self, id: str) -> Job:
-        """Cancel a job that is not finished; WrongStatusError for a done or failed one."""
-        (found,) = await self._gateway().async_store.call(self._cancel, [check_text("id", id)])
-        if found is None:
-            raise JobNotFoundError(id)
-        if found in FINISHED and found is not JobStatus.CANCELLED:
-            raise WrongStatusError(id, found, "be cancelled any more")
+        """Cancel a job: at once if it waits; if it runs, its context is cancelled. WrongStatusError for a done or failed one."""
+        (answer,) = await self.async_store.call(self._cancel, [check_text("id", id)])
+        status = _found(id, answer)
+        if status in FINISHED and status is not JobStatus.CANCELLED:
+            raise WrongStatusError(id, status, "be cancelled any more")
         return await self.get(id)
 
-    async def retry(self, id: str, renewed: NewPayload | None = None) -> Job:
-        """Run a failed or cancelled job again; WrongStatusError for others, DuplicateError while one of its name waits."""
-        store, async_store, _ = self._gateway()
-        (found,) = await async_store.call(store.retry, [check_text("id", id)], renewed)
-        if found is None:
+    async def _retry(self, id: str, renewed: NewPayload | None) -> Job:
+        (status,) = await self.async_store.call(self.store.retry, [check_text("id", id)], renewed)
+        if status is None:
             raise JobNotFoundError(id)
-        if isinstance(found, DuplicateError):
-            raise found
-        if found not in sources(Move.REVIVE):
-            raise WrongStatusError(id, found, "be retried: only failed and cancelled jobs can")
+        if isinstance(status, DuplicateError):
+            raise status
+        if status not in sources(Move.REVIVE):
+            raise WrongStatusError(id, status, "be retried: only failed and cancelled jobs can")
         try:
             return await self.get(id)
         finally:
-            self._signals.notify_work()  # Why last: the caller is to see the job before it runs, where possible
+            self.signals.notify_work()  # Why last: the caller is to see the job before it runs, where possible
 
     async def delete(self, id: str) -> None:
-        """Delete a finished job; WrongStatusError for others."""
-        store, async_store, _ = self._gateway()
-        (found,) = await async_store.call(store.delete, [check_text("id", id)])
-        if found is None:
-            raise JobNotFoundError(id)
-        if found not in FINISHED:
-            raise WrongStatusError(id, found, "be deleted: only finished jobs can")
+        """Delete a finished job: its id is free again. WrongStatusError for others."""
+        (answer,) = await self.async_store.call(self.store.delete, [check_text("id", id)])
+        status = _found(id, answer)
+        if status not in FINISHED:
+            raise WrongStatusError(id, status, "be deleted: only finished jobs can")
 
-    async def cancel_many(self, filter: Filter) -> int:
-        """Cancel all jobs that match and are not finished; returns the number of jobs."""
-        return await self._each(self._cancel, sources(Move.CANCEL), filter)
+    async def cancel_many(self, *, all: bool = False, **filters: Unpack[JobFilter]) -> int:
+        """Cancel all jobs that match and are not finished; returns the number of jobs.
 
-    async def retry_many(self, filter: Filter) -> int:
-        """Run all failed and cancelled jobs that match again, but none while another of its unique name waits.
-
-        Returns the number of jobs.
+        Filters are those of `page`, at least one of them; without a filter, only with `all=True`.
         """
-        return await self._each(self._gateway().store.retry, sources(Move.REVIVE), filter)
+        return await self._each(self._cancel, sources(Move.CANCEL), chosen_of(all, filters))
 
-    async def delete_many(self, filter: Filter) -> int:
+    async def retry_many(self, *, all: bool = False, **filters: Unpack[JobFilter]) -> int:
+        """Run all failed and cancelled jobs that match again; returns the number of jobs."""
+        return await self._each(self.store.retry, sources(Move.REVIVE), chosen_of(all, filters))
+
+    async def delete_many(self, *, all: bool = False, **filters: Unpack[JobFilter]) -> int:
         """Delete all finished jobs that match; returns the number of jobs."""
-        return await self._each(self._gateway().store.delete, tuple(sorted(FINISHED)), filter)
+        return await self._each(self.store.delete, tuple(sorted(FINISHED)), chosen_of(all, filters))
 
     async def pause(self, queue: str) -> QueueInfo:
         """Start no more jobs of the queue."""
-        store, async_store, _ = self._gateway()
-        await async_store.call(store.pause, check_name("queue", queue))
-        self._signals.notify_pause(queue)
+        await self.async_store.call(self.store.pause, check_name("queue", queue))
+        self.signals.notify_pause(queue)
         return await self._queue(queue)
 
     async def resume(self, queue: str) -> QueueInfo:
         """Undo a pause."""
-        store, async_store, _ = self._gateway()
-        await async_store.call(store.resume, check_name("queue", queue))
-        self._signals.notify_work()
+        await self.async_store.call(self.store.resume, check_name("queue", queue))
+        self.signals.notify_work()
         return await self._queue(queue)
 
+    # The same from any thread
+
+    get_sync = sync(get)
+    logs_sync = sync(logs)
+    page_sync = sync(page)
+    failures_sync = sync(failures)
+    wait_sync = sync(wait)
+    explain_sync = sync(explain)
+    stats_sync = sync(stats)
+    queues_sync = sync(queues)
+    workers_sync = sync(workers)
+    cancel_sync = sync(cancel)
+    delete_sync = sync(delete)
+    cancel_many_sync = sync(cancel_many)
+    retry_many_sync = sync(retry_many)
+    delete_many_sync = sync(delete_many)
+    pause_sync = sync(pause)
+    resume_sync = sync(resume)
+
     def _cancel(self, ids: list[str]) -> Sequence[JobStatus | None]:
-        found = self._gateway().store.cancel(ids)
+        found = self.store.cancel(ids)
         leased = (JobStatus.RUNNING, JobStatus.QUEUED)  # Why queued, too: it may have been claimed ahead
         wanted = [id for id, status in zip(ids, found, strict=True) if status in leased]
         if wanted:
-            self._signals.notify_cancel(wanted)
+            self.signals.notify_cancel(wanted)
         return found
 
     async def _each(
@@ -200,25 +268,23 @@ class Jobs:
         filter: Filter,
     ) -> int:
         """Page through the jobs that match, and apply the verb to each with one of these statuses."""
-        store, async_store, _ = self._gateway()
         statuses = able if filter.status is None else [each for each in able if each is filter.status]
         count = 0
         for status in statuses:
             before: int | None = None
+            chosen = replace(filter, status=status)
             while True:
-                chosen = replace(filter, status=status)
-                page = await async_store.call(store.page, chosen, MOST_AT_ONCE, before)
-                found = await async_store.call(verb, [job.id for job in page.jobs])
+                page = await self.async_store.call(self.store.page, chosen, MOST_AT_ONCE, before)
+                found = await self.async_store.call(verb, [job.id for job in page.jobs])
                 count += sum(each in able for each in found)
                 before = page.next
                 if before is None:
                     break
-        self._signals.notify_work()
+        self.signals.notify_work()
         return count
 
     async def _queue(self, name: str) -> QueueInfo:
-        store, async_store, _ = self._gateway()
-        counts = await async_store.call(store.counts)
+        counts = await self.async_store.call(self.store.counts)
         found = [info for info in queues_of(counts) if info.name == name]
         return found[0] if found else QueueInfo(name=name, paused=name in counts.paused)
 
@@ -227,3 +293,15 @@ def _has_text(job: Job, text: str) -> bool:
     """In its id, a tag, or the type or message of its error; whatever the case of letters."""
     error = () if job.error is None else (job.error.type, job.error.message)
     return any(text in each.casefold() for each in (job.id, *job.tags, *error))
+
+
+def _found(id: str, answer: T | None) -> T:
+    """What a store answered about a job; JobNotFoundError if that is nothing."""
+    if answer is None:
+        raise JobNotFoundError(id)
+    return answer
+
+
+def _check_whole(field: str, value: object, least: int, most: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise BadInputError(field, f"must be a whole number from {least} to {most}, got {value!r}")

@@ -49,17 +49,19 @@ class KnownTypes:
     async def warn(self, batch: Sequence[NewJob], answer: Answer | Awaitable[Answer]) -> Answer:
         """The answer, with a warning in the receipt of each new job whose type nobody knows."""
         answer = await answer if isinstance(answer, Awaitable) else answer
-        strange = self._strange(batch)
+        own = self._own()
+        strange = {job.type for job in batch if job.type not in own}
         if not strange:
             return answer
         if self._now() >= self._fresh_until:
             await self._gateway().async_store.call(self._look)
-        return self._warned(batch, answer, strange)
-
-    def _strange(self, batch: Sequence[NewJob]) -> set[str]:
-        """The types that are not of this process."""
-        own = self._own()
-        return {job.type for job in batch if job.type not in own}
+        if self._named is None or not isinstance(answer, list):
+            return answer
+        texts = {type: self._text(type) for type in strange.difference(self._named)}
+        return [
+            replace(receipt, warning=texts.get(job.type)) if receipt.is_new and job.type in texts else receipt
+            for job, receipt in zip(batch, answer, strict=True)
+        ]
 
     def _look(self) -> None:
         if self._named is not None:
@@ -70,15 +72,6 @@ class KnownTypes:
         except JobpipeError:
             return
         self._fresh_until = self._now() + _FRESH
-
-    def _warned(self, batch: Sequence[NewJob], answer: Answer, strange: set[str]) -> Answer:
-        if self._named is None or not isinstance(answer, list):
-            return answer
-        texts = {type: self._text(type) for type in strange.difference(self._named)}
-        return [
-            replace(receipt, warning=texts.get(job.type)) if receipt.is_new and job.type in texts else receipt
-            for job, receipt in zip(batch, answer, strict=True)
-        ]
 
     def _text(self, type: str) -> str:
         known = {*self._own(), *(self._named or ())}

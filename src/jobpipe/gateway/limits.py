@@ -10,26 +10,17 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rate_envelope_queue import BadFieldsError, Rate, RateLimited
+from rate_envelope_queue import BadFieldsError
+from rate_envelope_queue import Rate as Rate
+from rate_envelope_queue import RateLimited as RateLimited
 
 from ..errors import BadInputError
 from ..model.counts import Counts
 from ..model.gate import Gate, GateState, Limit, Limits, split_limits
 from ..model.ids import check_name
 from ..model.job import instant
+from ..model.text import clean
 from ..stores.base import Store
-
-__all__ = [
-    "LimitInfo",
-    "QueueLimits",
-    "Rate",
-    "RateLimited",
-    "key_of",
-    "limit_infos",
-    "limit_of",
-    "look_at_limits",
-    "rate_text",
-]
 
 LONGEST_KEY = 200
 _UNITS = ((1.0, "s"), (60.0, "min"), (3_600.0, "h"), (86_400.0, "d"))
@@ -93,17 +84,13 @@ def key_of(key: Callable[[Any], Any], argument: Any) -> str:
             "payload", f"has no key for the limits of its type: {error.__class__.__name__}: {error}"
         ) from error
     text = str(found) if isinstance(found, int) and not isinstance(found, bool) else found
-    if not isinstance(text, str) or not 1 <= len(text) <= LONGEST_KEY or not _is_storable(text):
+    if not isinstance(text, str) or not text or clean(text, LONGEST_KEY) != text:
         raise BadInputError(
             "payload",
             f"has an invalid key for the limits of its type: it must be a whole number or a string of 1 to "
             f"{LONGEST_KEY} characters, got a value of type {found.__class__.__name__}",
         )
     return text
-
-
-def _is_storable(text: str) -> bool:
-    return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 MOST_KEYS = 1_000
@@ -160,23 +147,20 @@ def limit_infos(limits: Iterable[Limit], found: Limits, counts: Counts) -> list[
             queued[tally.type] += tally.count
             in_queue[tally.queue] += tally.count
     by_type, by_queue = split_limits(limits)
-    infos = [_info(by_type.get(gate.type), gate, found) for gate in found.gates]
-    shown = {info.type for info in infos if info.key is None}
-    idle = (by_type.keys() | found.cooling.keys()) - shown
-    infos += [_info(by_type.get(type), GateState(type=type), found) for type in idle]
+    idle = (by_type.keys() | found.cooling.keys()) - {gate.type for gate in found.gates if not gate.key}
+    gates = [*found.gates, *(GateState(type=type) for type in idle)]
     infos = [
-        info if info.key is not None or info.type is None else replace(info, waiting=queued[info.type])
-        for info in infos
+        _info(by_type.get(gate.type), gate, found, None if gate.key else queued[gate.type]) for gate in gates
     ]
     of_queues = [
-        replace(_info(by_queue[gate.key], gate, found), waiting=in_queue[gate.key])
+        _info(by_queue[gate.key], gate, found, in_queue[gate.key])
         for gate in found.queues
         if gate.key in by_queue
     ]
     return [*of_queues, *sorted(infos, key=lambda info: (info.type or "", info.key or ""))]
 
 
-def _info(limit: Limit | None, state: GateState, found: Limits) -> LimitInfo:
+def _info(limit: Limit | None, state: GateState, found: Limits, waiting: int | None) -> LimitInfo:
     limit = limit or Limit(type=state.type)
     # Why a gate: what it says is what a claim goes by, and what `explain` tells.
     gate = Gate(limit, found.now, state.next_at, state.running)
@@ -197,6 +181,7 @@ def _info(limit: Limit | None, state: GateState, found: Limits) -> LimitInfo:
         concurrency=limit.concurrency or None,
         running=state.running,
         holders=state.holders,
+        waiting=waiting,
         cools_until=None if cools_until is None else instant(cools_until),
     )
 

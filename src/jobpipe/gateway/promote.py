@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import uuid4
 
 from ..errors import DuplicateError, JobConflictError, StoreRefusedError
 from ..model.counts import WorkerInfo
 from ..model.job import WAITING, JobStatus
 from ..model.text import counted
-from ..stores.base import JobStore, ScheduleStore, Store, WatchStore
+from ..stores.base import JobStore, Store, WatchStore
 
 _BATCH = 1_000
 _LOOK_EVERY = 0.25
@@ -50,7 +50,10 @@ def promote(
     for queue in sorted(source.counts().paused):
         target.pause(queue)
     moved = _move_jobs(source, target, report)
-    moved = _move_schedules(source, target, moved)
+    entries = source.schedules().entries
+    for entry in entries:
+        target.put_schedule(entry)
+        source.drop_schedule(entry.name)
     left = _count(source, *WAITING)
     if left or moved.jobs != moved.of:
         raise StoreRefusedError(
@@ -58,7 +61,7 @@ def promote(
             f"{'is' if left == 1 else 'are'} still in {source.url}: jobs were enqueued or changed during the move; "
             "stop everything that uses the store, then promote again"
         )
-    return moved
+    return replace(moved, schedules=len(entries))
 
 
 def _is_same(source: WatchStore, target: WatchStore) -> bool:
@@ -88,21 +91,10 @@ def _move_jobs(source: Store, target: Store, report: Callable[[Moved], None]) ->
                 f"the job {error.id!r} of {source.url} cannot move: {target.url} has a different job with that id; "
                 "cancel one of them (jobpipe cancel), then promote again"
             ) from None
-        moved = Moved(
-            jobs=moved.jobs + source.discard([job.job.id for job in exported]),
-            of=moved.of,
-            already=moved.already + len(exported) - new,
-        )
+        gone = source.discard([job.job.id for job in exported])
+        moved = replace(moved, jobs=moved.jobs + gone, already=moved.already + len(exported) - new)
         report(moved)
     return moved
-
-
-def _move_schedules(source: ScheduleStore, target: ScheduleStore, moved: Moved) -> Moved:
-    entries = source.schedules().entries
-    for entry in entries:
-        target.put_schedule(entry)
-        source.drop_schedule(entry.name)
-    return Moved(jobs=moved.jobs, of=moved.of, already=moved.already, schedules=len(entries))
 
 
 def _come_to_rest(source: Store, wait_for: Callable[[str], None]) -> None:
@@ -120,18 +112,12 @@ def _come_to_rest(source: Store, wait_for: Callable[[str], None]) -> None:
         running = _count(source, JobStatus.RUNNING)
         if not running and not workers:
             return
-        reason = (
-            counted(
-                len(workers),
-                "worker",
-                "to expire or to send a heartbeat",
-                "to expire or to send a heartbeat",
-            )
-            if workers
-            else counted(
+        if workers:
+            reason = f"{counted(len(workers), 'worker')} to expire or to send a heartbeat"
+        else:
+            reason = counted(
                 running, "job", "to be rescued from a lost worker", "to be rescued from lost workers"
             )
-        )
         if reason != told:
             wait_for(reason)
             told = reason

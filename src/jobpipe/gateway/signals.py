@@ -3,44 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Generic, ParamSpec
 
+P = ParamSpec("P")
 Unsubscribe = Callable[[], None]
+
+
+class _Signal(Generic[P]):
+    def __init__(self) -> None:
+        self._listeners: list[Callable[P, object]] = []
+
+    def subscribe(self, listener: Callable[P, object]) -> Unsubscribe:
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def notify(self, *args: P.args, **kwargs: P.kwargs) -> None:
+        for listener in self._listeners:
+            listener(*args, **kwargs)
 
 
 class Signals:
     """Three lists of listeners, each called in the thread that did it."""
 
     def __init__(self) -> None:
-        self._on_work: list[Callable[[], object]] = []
-        self._on_cancel: list[Callable[[Sequence[str]], object]] = []
-        self._on_pause: list[Callable[[str], object]] = []
-
-    def on_work(self, listener: Callable[[], object]) -> Unsubscribe:
-        """Be told that there may be jobs to run."""
-        self._on_work.append(listener)
-        return lambda: self._on_work.remove(listener)
-
-    def on_cancel(self, listener: Callable[[Sequence[str]], object]) -> Unsubscribe:
-        """Be told which jobs are to be cancelled."""
-        self._on_cancel.append(listener)
-        return lambda: self._on_cancel.remove(listener)
-
-    def on_pause(self, listener: Callable[[str], object]) -> Unsubscribe:
-        """Be told which queue was paused."""
-        self._on_pause.append(listener)
-        return lambda: self._on_pause.remove(listener)
-
-    def notify_work(self) -> None:
-        """Jobs were enqueued, or may go on."""
-        for listener in self._on_work:
-            listener()
-
-    def notify_cancel(self, ids: Sequence[str]) -> None:
-        """These jobs are to be cancelled."""
-        for listener in self._on_cancel:
-            listener(ids)
-
-    def notify_pause(self, queue: str) -> None:
-        """No more jobs of the queue may start."""
-        for listener in self._on_pause:
-            listener(queue)
+        work, cancel, pause = _Signal[[]](), _Signal[[Sequence[str]]](), _Signal[[str]]()
+        self.on_work, self.notify_work = work.subscribe, work.notify
+        """Jobs were enqueued, or may go on: there may be some to run."""
+        self.on_cancel, self.notify_cancel = cancel.subscribe, cancel.notify
+        """The jobs of these ids are to be cancelled."""
+        self.on_pause, self.notify_pause = pause.subscribe, pause.notify
+        """No more jobs of that queue may start."""

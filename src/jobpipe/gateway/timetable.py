@@ -25,7 +25,7 @@ from ..model.admission import Bounds
 from ..model.ids import check_name, check_text
 from ..model.job import instant
 from ..model.newjob import NewJob, Receipt
-from ..model.request import JobRequest, Name, convert
+from ..model.request import JobRequest, Name, convert, given_fields
 from ..model.schedule import Missed, ScheduleEntry, Schedules
 from ..model.ticks import LONGEST, SHORTEST, Timing, following, is_missed, next_from, placed, preview, tick_id
 from ..stores.base import ScheduleStore
@@ -114,7 +114,7 @@ class Timetable:
         """Create or change a schedule; BadInputError naming the field."""
         if not isinstance(request, ScheduleRequest):
             raise BadInputError("request", f"must be a ScheduleRequest, got {request!r}")
-        checked: ScheduleRequest = convert(_given(request), ScheduleRequest)
+        checked: ScheduleRequest = convert(given_fields(request), ScheduleRequest)
         check_name("name", name)
         # Why in a thread: that an expression never fires may take seconds to find.
         await in_thread(_timing, checked)
@@ -241,13 +241,6 @@ def _timing(request: ScheduleRequest) -> Timing:
     cron = None if request.cron is UNSET else request.cron
     tz = None if request.tz is UNSET else request.tz
     return Timing(every=every, cron=cron, tz="UTC" if cron is not None and tz is None else tz)
-
-
-def _given(request: ScheduleRequest) -> dict[str, Any]:
-    fields = {name: getattr(request, name) for name in request.__struct_fields__}
-    if isinstance(request.every, timedelta):
-        fields["every"] = request.every.total_seconds()
-    return {name: value for name, value in fields.items() if value is not UNSET}
 
 
 def _entry(store: ScheduleStore, name: str) -> ScheduleEntry:

@@ -64,18 +64,8 @@ class Worker(Struct, frozen=True, kw_only=True):
 
 def worker_of(info: WorkerInfo) -> Worker:
     """The worker as it is shown."""
-    return Worker(
-        name=info.name,
-        types=info.types,
-        slots=info.slots,
-        running=info.running,
-        started_at=instant(info.started_at),
-        seen_at=instant(info.seen_at),
-        queues=info.queues,
-        except_queues=info.except_queues,
-        slots_by_queue=info.slots_by_queue,
-        running_by_queue=info.running_by_queue,
-    )
+    told = {name: getattr(info, name) for name in Worker.__struct_fields__}
+    return Worker(**told | {name: instant(told[name]) for name in ("started_at", "seen_at")})
 
 
 def queues_text(worker: Worker) -> str:

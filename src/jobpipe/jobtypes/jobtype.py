@@ -7,6 +7,7 @@ both ways the model is checked. It runs nothing by itself.
 from __future__ import annotations
 
 import inspect
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, Unpack, overload
 
@@ -36,12 +37,15 @@ Schema = tuple[Any, dict[str, Any]]
 class Enqueues(Protocol):
     """Where its jobs go: the pipe that has the type."""
 
+    @abstractmethod
     async def enqueue(
         self, type: str, payload: Any = None, *, connection: Any = None, **options: Unpack[JobOptions]
     ) -> Receipt: ...
 
+    @abstractmethod
     async def enqueue_many(self, requests: Iterable[JobRequest]) -> list[Receipt]: ...
 
+    @abstractmethod
     def _stand_in(self, type: str) -> CurrentJob | None:
         """What `current_job()` is in a handler that a test calls directly; None outside of `testing()`."""
 
@@ -127,13 +131,11 @@ class JobType(Generic[P, R]):
     ) -> list[Receipt]: ...
     async def enqueue_many(self, payloads: Iterable[Any]) -> list[Receipt]:
         """Enqueue a job for each payload: all of them, or none."""
-        return await self._pipe.enqueue_many(self._requests(payloads))
+        requests = [read({"type": self.name, "payload": payload}) for payload in payloads]
+        return await self._pipe.enqueue_many(requests)
 
     enqueue_sync = sync(enqueue)
     enqueue_many_sync = sync(enqueue_many)
-
-    def _requests(self, payloads: Iterable[Any]) -> list[JobRequest]:
-        return [read({"type": self.name, "payload": payload}) for payload in payloads]
 
     @property
     def is_on(self) -> bool:

@@ -6,7 +6,6 @@ pydantic is never imported here: a class that has its methods is made, checked a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -45,25 +44,20 @@ def problem_of(error: msgspec.ValidationError, where: str) -> BadInputError | No
 
 def schema_of(model: Any, prefix: str = "", mode: str = "validation") -> tuple[Any, dict[str, Any]]:
     """The JSON schema of a model, and of what it refers to in the components of OpenAPI; TypeError if it has none."""
-    template = f"#/components/schemas/{prefix}{{name}}"
+    place = f"#/components/schemas/{prefix}"
     components: dict[str, Any] = {}
-    (schema,), found = msgspec.json.schema_components(
-        [model], schema_hook=_describe(prefix, mode, components), ref_template=template
-    )
-    return schema, components | {prefix + name: each for name, each in found.items()}
 
-
-def _describe(prefix: str, mode: str, components: dict[str, Any]) -> Callable[[Any], dict[str, Any]]:
     def describe(type: Any) -> dict[str, Any]:
         if not _is_model(type):
             raise NotImplementedError
-        schema: dict[str, Any] = type.model_json_schema(
-            ref_template=f"#/components/schemas/{prefix}{{model}}", mode=mode
-        )
+        schema: dict[str, Any] = type.model_json_schema(ref_template=f"{place}{{model}}", mode=mode)
         components.update({prefix + name: each for name, each in schema.pop("$defs", {}).items()})
         return schema
 
-    return describe
+    (schema,), found = msgspec.json.schema_components(
+        [model], schema_hook=describe, ref_template=f"{place}{{name}}"
+    )
+    return schema, components | {prefix + name: each for name, each in found.items()}
 
 
 def _is_model(type: Any) -> bool:

@@ -10,13 +10,13 @@ from msgspec import UNSET
 from ..errors import BadInputError, JobConflictError, seconds_of
 from ..model import json
 from ..model.ids import check_id, check_name, new_id
-from ..model.job import DEFAULT_QUEUE, DEFAULT_RETRIES, FORMER_RETRIES, OnDuplicate
+from ..model.job import DEFAULT_RETRIES, FORMER_RETRIES, OnDuplicate
 from ..model.newjob import NewJob, NewPayload
 from ..model.request import JobRequest, check
 from .jobtype import JobType
 from .terms import Defaults
 
-_DEFAULTS = Defaults(queue=DEFAULT_QUEUE, max_retries=DEFAULT_RETRIES, priority=0, deadline=None)
+_DEFAULTS = Defaults()
 """Of a type that this process does not know."""
 
 

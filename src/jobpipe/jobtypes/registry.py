@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any, ParamSpec, TypeVar, Unpack, overload
@@ -13,12 +12,10 @@ from ..errors import BadInputError, seconds_of
 from ..gateway.timetable import ScheduleRequest, Timetable
 from ..model.ids import check_name
 from ..model.job import Job
-from ..model.newjob import Receipt
-from ..model.request import JobOptions, JobRequest, convert
+from ..model.request import convert
 from ..model.schedule import Missed
 from . import builtin
-from .current import CurrentJob
-from .jobtype import JobType
+from .jobtype import Enqueues, JobType
 from .signature import Signature
 from .terms import TypeOptions, check_stamps, terms_of
 
@@ -27,7 +24,7 @@ R = TypeVar("R")
 H = TypeVar("H", bound=Callable[[Job], object])
 
 
-class Registry(ABC):
+class Registry(Enqueues):
     """The job types of a program by name."""
 
     def __init__(self, schedules: Timetable, stamps: Iterable[Stamp]) -> None:
@@ -37,25 +34,6 @@ class Registry(ABC):
         """What `on_failure` was given, in order."""
         self.schedules = schedules
         """The schedules in the store; those of the program are made by `every` and `cron`."""
-
-    @abstractmethod
-    async def enqueue(
-        self,
-        type: str | JobRequest,
-        payload: Any = None,
-        *,
-        connection: Any = None,
-        **options: Unpack[JobOptions],
-    ) -> Receipt:
-        """Where the jobs of its types go."""
-
-    @abstractmethod
-    async def enqueue_many(self, requests: Iterable[JobRequest], *, connection: Any = None) -> list[Receipt]:
-        """Where many jobs of its types go."""
-
-    @abstractmethod
-    def _stand_in(self, type: str) -> CurrentJob | None:
-        """What `current_job()` is in a handler that a test calls directly; None outside of `testing()`."""
 
     @overload
     def job(self, name: Callable[P, R], /) -> JobType[P, R]: ...

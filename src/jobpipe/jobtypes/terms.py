@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from rate_envelope_queue import Rate, Stamp
 
-from ..errors import BadInputError, seconds_of
+from ..errors import BadInputError
 from ..gateway.limits import limit_of
 from ..model.gate import Limit
 from ..model.ids import check_name
@@ -25,10 +25,10 @@ from ..model.text import did_you_mean
 class Defaults:
     """What a job of the type has where the caller says nothing."""
 
-    queue: str
-    max_retries: int
-    priority: int
-    deadline: float | None
+    queue: str = DEFAULT_QUEUE
+    max_retries: int = DEFAULT_RETRIES
+    priority: int = 0
+    deadline: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,18 +78,16 @@ def terms_of(options: TypeOptions) -> Terms:
         hint = did_you_mean(unknown[0], known) or f"; known options: {', '.join(known)}"
         raise TypeError(f"unknown option {unknown[0]!r}{hint}")
     named: Mapping[str, Any] = options
-    fields = {name: named[name] for name in ("queue", "max_retries", "priority") if name in named}
-    if named.get("deadline") is not None:
-        fields["deadline"] = named["deadline"]
+    fields = {name: named[name] for name in ("queue", "max_retries", "priority", "deadline") if name in named}
+    if fields.get("deadline", UNSET) is None:
+        del fields["deadline"]
     given = read(in_seconds(fields))
+    defaults = {name: getattr(given, name) for name in fields}
+    if "queue" in defaults:
+        defaults["queue"] = check_name("queue", given.queue)
     key = named.get("key")
     return Terms(
-        defaults=Defaults(
-            queue=DEFAULT_QUEUE if given.queue is UNSET else check_name("queue", given.queue),
-            max_retries=DEFAULT_RETRIES if given.max_retries is UNSET else given.max_retries,
-            priority=0 if given.priority is UNSET else given.priority,
-            deadline=None if given.deadline is UNSET else seconds_of("deadline", given.deadline),
-        ),
+        defaults=Defaults(**defaults),
         backoff=Backoff(**{name: named[name] for name in ("base", "cap", "jitter") if name in named}),
         limit=limit_of(named.get("rate"), named.get("concurrency"), key),
         key=key,

@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Any
 
 from rate_envelope_queue import Cancelled, DeadlineExceeded, RateLimited
 
@@ -96,33 +97,6 @@ def cause_of(error: BaseException) -> BaseException:
     return error.__cause__ or error if isinstance(error, Hopeless) else error
 
 
-def _retry(error: Retry, claim: Claim, backoff: Backoff) -> Outcome:
-    return _failed(error, claim, backoff, error.after)
-
-
-def _snooze(error: Snooze, claim: Claim, backoff: Backoff) -> Outcome:
-    return Outcome(move=Move.SNOOZE, delay=min(error.seconds, LONGEST_DELAY))
-
-
-def _rate_limited(error: RateLimited, claim: Claim, backoff: Backoff) -> Outcome:
-    delay = min(error.retry_after, LONGEST_DELAY)
-    return Outcome(move=Move.SNOOZE, delay=delay, cools=delay)
-
-
-def _cancel(error: Cancel, claim: Claim, backoff: Backoff) -> Outcome:
-    return Outcome(
-        move=Move.CANCEL, error=JobError(type="Cancel", message=clean(error.reason, _LONGEST_MESSAGE))
-    )
-
-
-def _fail(error: Fail, claim: Claim, backoff: Backoff) -> Outcome:
-    return _give_up(error)
-
-
-def _hopeless(error: Hopeless, claim: Claim, backoff: Backoff) -> Outcome:
-    return _give_up(cause_of(error))
-
-
 def _give_up(error: BaseException) -> Outcome:
     return Outcome(move=Move.FAIL, error=error_of(error))
 
@@ -135,13 +109,22 @@ def _failed(error: BaseException, claim: Claim, backoff: Backoff, after: float |
     return Outcome(move=Move.RETRY, error=error_of(error), delay=min(delay, LONGEST_DELAY))
 
 
-_DECISIONS: tuple[tuple[type[BaseException], Callable[..., Outcome]], ...] = (
-    (Retry, _retry),
-    (Snooze, _snooze),
-    (Cancel, _cancel),
-    (RateLimited, _rate_limited),
-    (Hopeless, _hopeless),
-    (Fail, _fail),
+def _snooze(seconds: float, *, cools: bool = False) -> Outcome:
+    delay = min(seconds, LONGEST_DELAY)
+    return Outcome(move=Move.SNOOZE, delay=delay, cools=delay if cools else 0.0)
+
+
+def _cancel(reason: str) -> Outcome:
+    return Outcome(move=Move.CANCEL, error=JobError(type="Cancel", message=clean(reason, _LONGEST_MESSAGE)))
+
+
+_DECISIONS: tuple[tuple[type[BaseException], Callable[[Any, Claim, Backoff], Outcome]], ...] = (
+    (Retry, lambda error, claim, backoff: _failed(error, claim, backoff, error.after)),
+    (Snooze, lambda error, *_: _snooze(error.seconds)),
+    (Cancel, lambda error, *_: _cancel(error.reason)),
+    (RateLimited, lambda error, *_: _snooze(error.retry_after, cools=True)),
+    (Hopeless, lambda error, *_: _give_up(cause_of(error))),
+    (Fail, lambda error, *_: _give_up(error)),
     # Why here: no rule of a type is about them; the next run may be in time.
     (DeadlineExceeded, _failed),
     (Cancelled, _failed),

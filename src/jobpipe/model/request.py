@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from math import isfinite
+from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypedDict
 
 import msgspec
@@ -102,7 +103,7 @@ class JobOptions(TypedDict, total=False):
     tags: Iterable[str] | None
 
 
-_DURATIONS = ("delay", "deadline", "expires_in", "max_wait")
+_DURATIONS = ("delay", "deadline", "every", "expires_in", "max_wait")
 
 
 def in_seconds(fields: dict[str, Any]) -> dict[str, Any]:
@@ -122,10 +123,11 @@ def request_of(type: str | JobRequest, payload: Any, options: JobOptions) -> Job
         return read({"type": type, "payload": payload, **given})
     if payload is not None:
         raise BadInputError("payload", "is part of the request: give it there only")
-    return read(_given(type) | given)
+    return read(given_fields(type) | given)
 
 
-def _given(request: JobRequest) -> dict[str, Any]:
+def given_fields(request: Struct) -> dict[str, Any]:
+    """What a program has set of a request, as the keywords of a call."""
     return in_seconds({name: value for name, value in asdict(request).items() if value is not UNSET})
 
 
@@ -134,48 +136,31 @@ def read(fields: Any, where: str = "") -> JobRequest:
     return check(convert(fields, JobRequest, where), where)
 
 
+_OPTIONS = set(JobRequest.__struct_fields__) - {"id", "type", "queue", "payload"}
+_options = attrgetter(*_OPTIONS)
+_NO_OPTIONS = (UNSET,) * len(_OPTIONS)
+
+
 def read_many(requests: Iterable[JobRequest], where: str = "jobs") -> Iterator[JobRequest]:
     """The requests that a program made, checked as if they had been read: a Struct takes anything."""
     for index, request in enumerate(requests):
-        if (
-            request.max_retries is UNSET
-            and request.priority is UNSET
-            and request.run_at is UNSET
-            and request.delay is UNSET
-            and request.deadline is UNSET
-            and request.expires_at is UNSET
-            and request.expires_in is UNSET
-            and request.unique is UNSET
-            and request.on_duplicate is UNSET
-            and request.max_wait is UNSET
-            and request.tags is UNSET
-        ):
+        if _options(request) == _NO_OPTIONS:
             yield request  # names and payload are looked at by whoever prepares the job
-            continue
-        yield read(_given(request), f"{where}[{index}].")
+        else:
+            yield read(given_fields(request), f"{where}[{index}].")
 
 
 def check(request: JobRequest, where: str = "") -> JobRequest:
     """The rules that no type can say."""
-    _check_new(request, where)
-    if request.run_at is UNSET and request.delay is UNSET and request.deadline is UNSET:
+    if _options(request) == _NO_OPTIONS:
         return request
-    for field in ("delay", "deadline"):
+    for seconds, at in (("expires_in", "expires_at"), ("delay", "run_at")):
+        if getattr(request, at) is not UNSET:
+            _check_instant(getattr(request, at), where + at)
+            if getattr(request, seconds) is not UNSET:
+                raise BadInputError(where + seconds, f"and {at} exclude each other: give one of them")
+    for field in ("expires_in", "max_wait", "delay", "deadline"):
         _check_finite(getattr(request, field), where + field)
-    _check_instant(request.run_at, f"{where}run_at")
-    if request.delay is not UNSET and request.run_at is not UNSET:
-        raise BadInputError(f"{where}delay", "and run_at exclude each other: give one of them")
-    return request
-
-
-def _check_new(request: JobRequest, where: str) -> None:
-    """Expiry, unique name and tags."""
-    if request.expires_at is not UNSET:
-        _check_instant(request.expires_at, f"{where}expires_at")
-        if request.expires_in is not UNSET:
-            raise BadInputError(f"{where}expires_in", "and expires_at exclude each other: give one of them")
-    _check_finite(request.expires_in, f"{where}expires_in")
-    _check_finite(request.max_wait, f"{where}max_wait")
     if request.unique is UNSET:
         for field in ("on_duplicate", "max_wait"):
             if getattr(request, field) is not UNSET:
@@ -183,6 +168,7 @@ def _check_new(request: JobRequest, where: str) -> None:
     if request.tags is not UNSET:
         for index, tag in enumerate(request.tags):
             check_tag(f"{where}tags[{index}]", tag)
+    return request
 
 
 def check_search(field: str, value: object) -> str:
@@ -204,14 +190,14 @@ def check_tag(field: str, value: object, longest: int = LONGEST_TAG) -> str:
     return value if type(value) is str else str.__str__(value)
 
 
-def _check_finite(seconds: float | timedelta | UnsetType, field: str) -> None:
+def _check_finite(seconds: object, field: str) -> None:
     if isinstance(seconds, float) and not isfinite(seconds):
         raise BadInputError(field, f"must be a finite number of seconds, got {seconds!r}")
 
 
-def _check_instant(at: datetime | UnsetType, field: str) -> None:
+def _check_instant(at: datetime, field: str) -> None:
     try:
-        _ = at is UNSET or instant(at.timestamp())  # Why: the last microsecond of 9999 is rounded out of it
+        instant(at.timestamp())  # Why: the last microsecond of 9999 is rounded out of it
     except (OverflowError, ValueError):
         raise BadInputError(field, "must be in the years 1 to 9999, also in UTC") from None
 

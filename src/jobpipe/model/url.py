@@ -65,10 +65,7 @@ class Url:
 
     def join(self, reference: str) -> Url:
         """Where a reference (of a redirect) leads from here; BadUrlError."""
-        if len(reference) > LONGEST_URL:
-            raise BadUrlError(f"is longer than {LONGEST_URL:,} characters")
-        if not _is_plain(reference):
-            raise BadUrlError("contains a space, a backslash or an unprintable character")
+        _check_plain(reference)
         try:
             return read_url(urljoin(f"{self}{self.query}", reference))
         except BadUrlError:
@@ -79,10 +76,7 @@ class Url:
 
 def read_url(text: str) -> Url:
     """The URL; BadUrlError. A fragment is left out."""
-    if len(text) > LONGEST_URL:
-        raise BadUrlError(f"is longer than {LONGEST_URL:,} characters")
-    if not _is_plain(text):
-        raise BadUrlError("contains a space, a backslash or an unprintable character")
+    _check_plain(text)
     found = _URL.fullmatch(text)
     if found is None or (scheme := found["scheme"].lower()) not in PORTS:
         raise BadUrlError("must begin with http:// or https:// and a host")
@@ -92,8 +86,11 @@ def read_url(text: str) -> Url:
     return Url(_origin(scheme, found["authority"]), path, quote(found["query"] or "", safe=_LEFT_AS_IS))
 
 
-def _is_plain(text: str) -> bool:
-    return text.isprintable() and " " not in text and "\\" not in text
+def _check_plain(text: str) -> None:
+    if len(text) > LONGEST_URL:
+        raise BadUrlError(f"is longer than {LONGEST_URL:,} characters")
+    if not text.isprintable() or " " in text or "\\" in text:
+        raise BadUrlError("contains a space, a backslash or an unprintable character")
 
 
 def _origin(scheme: str, authority: str) -> Origin:

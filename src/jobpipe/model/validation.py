@@ -79,10 +79,10 @@ def _within(sentence: str) -> str:
 
 def _wanted(problem: str, name: str, type: Any, steps: list[str]) -> str | None:
     """What the value must be; None if that is not known."""
-    for pattern, words in _PHRASES:
-        match = pattern.fullmatch(problem)
+    for pattern, words in _PHRASES.items():
+        match = re.fullmatch(pattern, problem, re.DOTALL)
         if match:
-            return words(match, name)
+            return words if isinstance(words, str) else words(match, name)
     if problem.startswith(("Invalid enum value ", "Invalid value ")):
         choices = ", ".join(dict.fromkeys(_choices(type, steps)))
         return f"must be one of {choices}" if choices else "must be one of the known values"
@@ -117,51 +117,38 @@ def _kinds(text: str, name: str) -> str:
     return words.replace("a number", "a number of seconds") if name in _SECONDS else words
 
 
-_Words = Callable[[re.Match[str], str], str]
-_PHRASES: tuple[tuple[re.Pattern[str], _Words], ...] = (
-    (re.compile(r"Expected `(?P<kind>[^`]*)`(?:, got `[^`]*`)?"), _kind),
-    (re.compile(r"Expected `(?P<kind>int|float|decimal)` (?P<sign>[<>]=?) (?P<bound>[-+.\de]+)"), _bound),
-    (
-        re.compile(
-            r"Expected `(?P<kind>\w+)` of (?:length >= (?P<least>\d+)|length <= (?P<most>\d+)"
-            r"|at least length (?P<atleast>\d+)|at most length (?P<atmost>\d+)"
-            r"|length (?P<exact>\d+)(?: to (?P<last>\d+))?)(?:, got \d+)?"
-        ),
-        _length,
+_Words = str | Callable[[re.Match[str], str], str]
+_ALLOWED = r"\^\[A-Za-z0-9\]\[A-Za-z0-9\._:@-\]\*\$"
+_PHRASES: dict[str, _Words] = {
+    r"Expected `(?P<kind>[^`]*)`(?:, got `[^`]*`)?": _kind,
+    r"Expected `(?P<kind>int|float|decimal)` (?P<sign>[<>]=?) (?P<bound>[-+.\de]+)": _bound,
+    r"Expected `(?P<kind>\w+)` of (?:length >= (?P<least>\d+)|length <= (?P<most>\d+)"
+    r"|at least length (?P<atleast>\d+)|at most length (?P<atmost>\d+)"
+    r"|length (?P<exact>\d+)(?: to (?P<last>\d+))?)(?:, got \d+)?": _length,
+    r"Expected `(?P<kind>\w+)` that's a multiple of (?P<bound>.*)": (
+        lambda match, name: f"must be {_kinds(match['kind'], name)}, a multiple of {match['bound']}"
     ),
-    (
-        re.compile(r"Expected `(?P<kind>\w+)` that's a multiple of (?P<bound>.*)"),
-        lambda match, name: f"must be {_kinds(match['kind'], name)}, a multiple of {match['bound']}",
+    rf"Expected `str` matching regex '{_ALLOWED}'": (
+        "must consist of A-Z a-z 0-9 . _ : @ -, beginning with a letter or digit"
     ),
-    (
-        re.compile(r"Expected `str` matching regex '\^\[A-Za-z0-9\]\[A-Za-z0-9\._:@-\]\*\$'"),
-        lambda *_: "must consist of A-Z a-z 0-9 . _ : @ -, beginning with a letter or digit",
+    r"Expected `str` matching regex '(?P<pattern>.*)'": (
+        lambda match, _: f"must match the pattern {match['pattern']}"
     ),
-    (
-        re.compile(r"Expected `str` matching regex '(?P<pattern>.*)'", re.DOTALL),
-        lambda match, _: f"must match the pattern {match['pattern']}",
+    r"Expected `(?:datetime|time)` with a timezone component": (
+        "must be a time with a zone, such as 2030-01-31T12:00:00Z"
     ),
-    (
-        re.compile(r"Expected `(?:datetime|time)` with a timezone component"),
-        lambda *_: "must be a time with a zone, such as 2030-01-31T12:00:00Z",
+    r"Expected `(?:datetime|time)` with no timezone component": (
+        "must be a time without a zone, such as 2030-01-31T12:00:00"
     ),
-    (
-        re.compile(r"Expected `(?:datetime|time)` with no timezone component"),
-        lambda *_: "must be a time without a zone, such as 2030-01-31T12:00:00",
+    r"Invalid (?:RFC3339 encoded |ISO8601 |epoch )?(datetime|date|time|duration|timestamp)": (
+        lambda match, _: f"must be {_KINDS[match[1].replace('timestamp', 'datetime')]}"
     ),
-    (
-        re.compile(r"Invalid (?:RFC3339 encoded |ISO8601 |epoch )?(datetime|date|time|duration|timestamp)"),
-        lambda match, _: f"must be {_KINDS[match[1].replace('timestamp', 'datetime')]}",
-    ),
-    (re.compile(r"Invalid UUID"), lambda *_: "must be a UUID"),
-    (re.compile(r"Invalid decimal string"), lambda *_: "must be a decimal number"),
-    (re.compile(r"Invalid base64 encoded string"), lambda *_: "must be a base64 string"),
-    (re.compile(r"(?:Integer value|Number) out of range"), lambda *_: "must be a number of at most 64 bits"),
-    (
-        re.compile(r"(?:Timestamp|Duration) is out of range ?"),
-        lambda *_: "must be within the years 1 to 9999",
-    ),
-)
+    r"Invalid UUID": "must be a UUID",
+    r"Invalid decimal string": "must be a decimal number",
+    r"Invalid base64 encoded string": "must be a base64 string",
+    r"(?:Integer value|Number) out of range": "must be a number of at most 64 bits",
+    r"(?:Timestamp|Duration) is out of range ?": "must be within the years 1 to 9999",
+}
 """What msgspec says, and what that means."""
 
 

@@ -17,6 +17,7 @@ from .held import HeldJob
 
 if TYPE_CHECKING:
     from ..gateway.lazy_store import Gateway
+    from .held_jobs import HeldJobs
 
 logger = logging.getLogger("jobpipe")
 
@@ -31,19 +32,9 @@ Told = tuple[list[Lease], list[float]]
 class Begins:
     """Those of one runner. Handlers in threads and the heartbeat use it, too."""
 
-    def __init__(
-        self,
-        gateway: Gateway,
-        now: Callable[[], float],
-        is_needed: Callable[[], bool],
-        with_slots: Callable[[list[HeldJob]], list[HeldJob]],
-        on_states: Callable[[Mapping[Lease, LeaseState]], object],
-    ) -> None:
+    def __init__(self, gateway: Gateway, held: HeldJobs) -> None:
         self._store, self._async_store, _ = gateway
-        self._now = now
-        self._is_needed = is_needed  # may jobs begin of which the store is to be told?
-        self._with_slots = with_slots  # those for which, as the store sees it, a slot is free
-        self._on_states = on_states  # gets what the store answers
+        self._held = held
         self._begun: set[HeldJob] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._is_stopped = False
@@ -61,7 +52,7 @@ class Begins:
         self, after: float = _TOLD_AFTER, pick: Callable[[list[HeldJob]], list[HeldJob]] | None = None
     ) -> Told:
         """Those that began at least `after` seconds ago, or what `pick` makes of them; the store is about to be told."""
-        now = self._now()
+        now = self._held.now()
         # Why a list at once: others add and discard in their threads.
         runs = [run for run in list(self._begun) if now - run.began_at >= after]
         if runs and pick is not None:
@@ -76,7 +67,7 @@ class Begins:
             if run.claim.lease in states:
                 self._begun.discard(run)
                 run.is_begin_stored = True
-        self._on_states(states)
+        self._held.handle_states(states)
 
     # On the event loop
 
@@ -102,6 +93,22 @@ class Begins:
             self._telling = asyncio.get_running_loop().create_task(self._tell(*told), name="jobpipe-begins")
         elif self._is_needed():
             self.watch()
+
+    def _is_needed(self) -> bool:
+        """May jobs begin of which the store is to be told?"""
+        return any(not run.is_begin_stored for run in self._held.all())
+
+    def _with_slots(self, runs: list[HeldJob]) -> list[HeldJob]:
+        """Of these, as many as there are slots without a job that is `running` in the store."""
+        free = {pool: pool.slots for pool in self._held.pools.all}
+        for run in self._held.all():
+            free[run.pool] -= run.is_begin_told
+        found = []
+        for run in runs:
+            if free[run.pool] > 0:
+                free[run.pool] -= 1
+                found.append(run)
+        return found
 
     async def _tell(self, leases: list[Lease], started_at: list[float]) -> None:
         pause = _TOLD_AFTER

@@ -26,7 +26,7 @@ class Capture(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__(_LEAST)
-        self.users = 1
+        self.users = 0
 
     def handle(self, record: logging.LogRecord) -> bool:
         """Why not `emit`: that has a lock around it, for which the handlers of all threads would wait."""
@@ -72,7 +72,7 @@ class _Stdout:
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
-        self.users = 1
+        self.users = 0
 
     def write(self, text: str) -> int:
         log = log_of_current()
@@ -99,9 +99,14 @@ class Captures:
     def start(self) -> None:
         """Capture from now on."""
         if self.mode != OFF:
-            self._handler = _join()
+            others = (each for each in logging.root.handlers if isinstance(each, Capture))
+            self._handler = next(others, None) or Capture()
+            self._handler.users += 1
+            self.renew()
         if self.mode == ALL:
-            self._stdout = _join_stdout()
+            self._stdout = sys.stdout if isinstance(sys.stdout, _Stdout) else _Stdout(sys.stdout)
+            self._stdout.users += 1
+            sys.stdout = self._stdout
 
     def renew(self) -> None:
         """Capture again, if the program has set up `logging` anew meanwhile, which takes all handlers down."""
@@ -120,22 +125,3 @@ class Captures:
             stdout.users -= 1
             if not stdout.users and sys.stdout is stdout:
                 sys.stdout = stdout.stream
-
-
-def _join_stdout() -> _Stdout:
-    if isinstance(sys.stdout, _Stdout):
-        sys.stdout.users += 1
-        return sys.stdout
-    stdout = _Stdout(sys.stdout)
-    sys.stdout = stdout
-    return stdout
-
-
-def _join() -> Capture:
-    for handler in logging.root.handlers:
-        if isinstance(handler, Capture):
-            handler.users += 1
-            return handler
-    handler = Capture()
-    logging.root.addHandler(handler)
-    return handler

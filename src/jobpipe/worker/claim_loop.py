@@ -20,7 +20,6 @@ from ..model.job import Move
 from ..model.lease import Claim, ClaimResult, Outcome, Room
 from ..model.outcome import BrokenJob, error_of
 from .held import HeldJob
-from .slots import total
 
 if TYPE_CHECKING:
     from ..gateway.lazy_store import Gateway
@@ -151,7 +150,7 @@ class ClaimLoop:
         reach("claim-before")
         asked_at = held.now()  # Why before: nobody knows when in the meantime the leases began
         told = {pool: Room(room, held.slots_to_begin(pool)) for pool, room in asked.items()}
-        room, begin = total(told.values())
+        room, begin = map(sum, zip(*told.values(), strict=True))
         queues = self._pools.choice(told) if ready else self._pools.choice(told, self._rated_queues)
         result = self._store.claim(worker.name, types, room, self._lease, worker.limits, begin, queues)
         if result.claims:

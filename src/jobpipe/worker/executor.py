@@ -41,12 +41,7 @@ class Executor:
     """Called with what a handler raised, or why its result is none: for who runs one job in a test."""
 
     def __init__(
-        self,
-        held: HeldJobs,
-        settler: Settler,
-        tracing: Tracing | None = None,
-        *,
-        keeps_logs: bool = False,
+        self, held: HeldJobs, settler: Settler, tracing: Tracing | None = None, *, keeps_logs: bool = False
     ) -> None:
         self._held = held
         self._settler = settler

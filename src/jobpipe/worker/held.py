@@ -44,9 +44,8 @@ class HeldJob:
         self.begins_before = inf  # or never, as it expires then; by the runner's clock
         self.began_at = 0.0  # 0 until it begins
         self.is_begin_stored = claim.has_begun
-        self.is_begin_told = (
-            claim.has_begun
-        )  # may it be `running` in the store? Until that answers, nobody knows
+        # May it be `running` in the store? Until that answers, nobody knows.
+        self.is_begin_told = claim.has_begun
         self.seconds = 0.0  # that its run took, once it has ended
         self.is_ended = False
         self.is_cancelling = False  # somebody wants it cancelled, and it was told

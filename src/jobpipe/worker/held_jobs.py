@@ -56,9 +56,7 @@ class HeldJobs:
         self.pools = pools
         self.wake = asyncio.Event()
         """A claim may bring jobs: the claim loop is to look."""
-        self.begins = Begins(
-            gateway, self.now, self._has_unstored_begin, self._with_stored_slots, self.handle_states
-        )
+        self.begins = Begins(gateway, self)
         self._loop = asyncio.get_running_loop()
         self._store, self._async_store, _ = gateway
         self._types = types
@@ -68,12 +66,10 @@ class HeldJobs:
         self._lock = threading.Lock()  # of the flags of a job, and of when it begins
         self._held: dict[Lease, HeldJob] = {}  # until it is settled or given back
         self._asked_at = 0.0  # when they were claimed, or before
-        self._arriving: dict[
-            Lease, float
-        ] = {}  # claimed, unknown to the event loop yet: until when they are held
-        self._cooling: dict[
-            str, list[HeldJob]
-        ] = {}  # by type that cools once that is stored: what waits for it
+        # Claimed, unknown to the event loop yet: until when they are held.
+        self._arriving: dict[Lease, float] = {}
+        # By type that cools once that is stored: what waits for it.
+        self._cooling: dict[str, list[HeldJob]] = {}
         self._progress: dict[Lease, Progress] = {}
         self._logging: dict[Lease, RunLog] = {}
         self._releases: set[asyncio.Task[None]] = set()
@@ -135,21 +131,6 @@ class HeldJobs:
         """How many jobs may begin with a claim: the slots that are free, also for the store."""
         unsettled = sum(run.is_ended and run.is_begin_told and run.pool is pool for run in self.all())
         return max(pool.slots - pool.unended - unsettled, 0)
-
-    def _with_stored_slots(self, runs: list[HeldJob]) -> list[HeldJob]:
-        """Of these, as many as there are slots without a job that is `running` in the store."""
-        free = {pool: pool.slots for pool in self.pools.all}
-        for run in self.all():
-            free[run.pool] -= run.is_begin_told
-        found = []
-        for run in runs:
-            if free[run.pool] > 0:
-                free[run.pool] -= 1
-                found.append(run)
-        return found
-
-    def _has_unstored_begin(self) -> bool:
-        return any(not run.is_begin_stored for run in self._held.values())
 
     def begin(self, run: HeldJob) -> bool:
         """False if it was given back, has expired, or its lease may have run out: this process was frozen."""

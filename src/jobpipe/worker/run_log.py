@@ -27,18 +27,8 @@ class RunLog:
     """The lines of one run."""
 
     __slots__ = (
-        *(
-            "_ahead",
-            "_chunks",
-            "_cut",
-            "_is_closed",
-            "_lines",
-            "_lock",
-            "_now",
-            "_number",
-            "_printed",
-            "_size",
-        ),
+        *("_ahead", "_chunks", "_cut", "_is_closed", "_lines", "_lock"),
+        *("_now", "_number", "_printed", "_size"),
     )
 
     def __init__(self, now: Callable[[], float], ahead: float) -> None:

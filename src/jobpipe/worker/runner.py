@@ -66,20 +66,19 @@ class Runner:
     ) -> None:
         # Why not all: what is off here may be on in another process, which must get the job.
         able = {name: job_type for name, job_type in types.items() if job_type.is_on}
-        self._worker = WorkerInfo(
+        worker = WorkerInfo(
             name=name or f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(2)}",
             types=tuple(sorted(able)),
             slots=slots,
             running=(),
             started_at=time.time(),
-            limits=(
-                *(job_type.limit for job_type in able.values() if job_type.limit is not None),
-                *(limit for limit in queue_limits if _serves(limit.queue, queues, except_queues)),
-            ),
             queues=tuple(queues) if queues else None,
             except_queues=tuple(except_queues),
             slots_by_queue={queue: own for queue, own in (queues or {}).items() if own},
         )
+        of_types = (job_type.limit for job_type in able.values() if job_type.limit is not None)
+        of_queues = (limit for limit in queue_limits if worker.serves(limit.queue))
+        self._worker = replace(worker, limits=(*of_types, *of_queues))
         pools = Pools(self._worker)
         self._gateway = gateway
         self._signals = signals
@@ -92,13 +91,7 @@ class Runner:
         self._settler = Settler(gateway, self.held, failures, self.log)
         self.executor = Executor(self.held, self._settler, tracing, keeps_logs=keeps_logs)
         self.claims = ClaimLoop(
-            gateway,
-            self._worker,
-            self.held,
-            self.executor,
-            self._settler,
-            self.queue,
-            lease=lease,
+            gateway, self._worker, self.held, self.executor, self._settler, self.queue, lease=lease
         )
 
     async def start(self, *, by_itself: bool = True) -> None:
@@ -141,7 +134,3 @@ class Runner:
         return replace(
             self._worker, running=tuple(claim.id for claim in running), running_by_queue=dict(by_queue)
         )
-
-
-def _serves(queue: str, queues: Mapping[str, int | None] | None, except_queues: Sequence[str]) -> bool:
-    return queue in queues if queues else queue not in except_queues

@@ -6,7 +6,7 @@ of their own have a pool each: the jobs of one never wait for those of another.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ..model.lease import QueueChoice, Room
@@ -84,9 +84,3 @@ def _choice_of(worker: WorkerInfo) -> QueueChoice | None:
     if worker.queues is not None:
         return QueueChoice(only=frozenset(worker.queues))
     return QueueChoice(excluded=frozenset(worker.except_queues)) if worker.except_queues else None
-
-
-def total(rooms: Iterable[Room]) -> Room:
-    """All together."""
-    most, begin = zip(*rooms, strict=True)
-    return Room(sum(most), sum(begin))

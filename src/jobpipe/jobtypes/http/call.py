@@ -15,10 +15,9 @@ from time import monotonic
 from ...errors import BadInputError
 from ...model.url import BadUrlError, Origin, Url
 from .address import Address
-from .errors import CallFailed
 from .guard import FIELD, TargetGuard
 from .network import Network
-from .request import MOST_BODY, Request, Response
+from .request import MOST_BODY, CallFailed, Request, Response
 
 MOST_REDIRECTS = 5
 

@@ -23,11 +23,10 @@ from ...errors import BadInputError
 from ...model.outcome import Hopeless
 from ...model.url import BadUrlError, Targets, Url, read_url
 from ..current import current_job
-from .errors import CallFailed
 from .guard import FIELD, SETTING, TargetGuard
 from .network import Network
 from .patience import patience
-from .request import MOST_BODY, Request, Response
+from .request import MOST_BODY, CallFailed, Request, Response
 
 T = TypeVar("T")
 

@@ -1,16 +1,24 @@
-"""Request and Response: what is sent, what comes back, and which request a redirect makes of both."""
+"""Request and Response: what is sent, what comes back, which request a redirect makes of both, and CallFailed."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from ...errors import Retry
 from ...model.url import Url
 
 MOST_BODY = 65_536
 """Bytes of an answer that are read."""
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _OF_BODY = "content-"
+
+
+class CallFailed(Retry):
+    """There was no answer, or none that says it went well."""
+
+    def __init__(self, message: str, after: float | None = None) -> None:
+        super().__init__(after, message)
 
 
 @dataclass(frozen=True, slots=True)
