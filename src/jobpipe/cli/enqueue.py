@@ -13,8 +13,7 @@ from ..process.logs import escape
 from .completion.candidates import complete_queue, complete_type
 from .guard import fail
 from .jobs import Json, Utc, zone_of
-from .options import option, seconds, whole_number, with_intake, with_options
-from .payload import typed_payload
+from .options import option, seconds, typed_payload, whole_number, with_intake, with_options
 
 if TYPE_CHECKING:
     from ..gateway.explain import Explanation

@@ -10,7 +10,7 @@ import typer
 
 from ..errors import StoreAwayError, UnreachableError
 from ..process.logs import escape
-from .jobs import Id, Json, Utc, zone_of
+from .jobs import Id, Json, Utc, show, zone_of
 from .options import with_target
 
 if TYPE_CHECKING:
@@ -37,14 +37,10 @@ def logs(
     target: Target,
 ) -> None:
     """Show what the runs of a job logged. With --follow and --json, one JSON object a line."""
-    from .render.log_lines import print_json_lines, print_lines
-    from .render.tables import print_json
+    from .render.tables import print_json_lines
 
     for found in _follow(target, id) if follow else (target.logs(id),):
-        if not json:
-            print_lines(found, zone_of(utc))
-        else:
-            print_json_lines(found) if follow else print_json(found)
+        print_json_lines(found) if follow and json else show("logs", found, json, zone_of(utc))
     if not found.last and not json:
         typer.echo(f"the job {escape(id)!r} has logged nothing", err=True)
 

@@ -13,8 +13,7 @@ from ..model.text import counted
 from .completion.candidates import complete_id, complete_queue
 from .guard import fail
 from .jobs import NOT_IN_LISTS, Json, show, with_filters
-from .options import option, with_place, with_target
-from .payload import typed_payload
+from .options import option, typed_payload, with_place, with_target
 
 if TYPE_CHECKING:
     from ..model.job import Job

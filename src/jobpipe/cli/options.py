@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..settings import Settings, flag_of
-from .guard import guarded
+from .guard import fail, guarded
 
 if TYPE_CHECKING:
     from .target import Target
@@ -46,6 +46,24 @@ def whole_number(text: str) -> int:
         return int(text)
     except ValueError:
         raise typer.BadParameter(f"must be a whole number, such as 5, got {text!r}") from None
+
+
+def typed_payload(text: str, field: str = "PAYLOAD") -> Any:
+    """The value; what is no JSON is told with a hint how to quote it."""
+    from ..model.json import BadJsonError, parse
+
+    try:
+        return parse(text.encode("utf-8", "surrogateescape"))
+    except BadJsonError as error:
+        from shlex import quote
+
+        hint = (
+            quote(f'"{text}"')
+            if len(text) <= 60 and '"' not in text and "\\" not in text
+            else '\'{"key": "value"}\''
+        )
+        problem = str(error).replace("the body", field)
+        raise fail(f"{problem}; quote it for JSON and for the shell, such as {hint}", 2) from None
 
 
 def with_options(

@@ -10,8 +10,7 @@ import typer
 from ..errors import BadInputError
 from .completion.candidates import complete_queue, complete_schedule, complete_type
 from .jobs import Json, Utc, show, zone_of
-from .options import option, seconds, with_place, with_target
-from .payload import typed_payload
+from .options import option, seconds, typed_payload, with_place, with_target
 
 if TYPE_CHECKING:
     from .target import Target

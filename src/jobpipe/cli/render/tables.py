@@ -17,6 +17,7 @@ import typer
 from ...gateway.views import queues_text
 from ...model.text import counted
 from ...process.logs import escape
+from ..top.glyphs import age
 from .columns import Cell, print_columns
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from ...gateway.views import QueueInfo, Stats, Worker
     from ...model.counts import Failures
     from ...model.job import Attempt, Job, JobError
+    from ...model.logs import JobLogs
 
 _COLOURS = {
     "scheduled": "cyan",
@@ -132,6 +134,27 @@ def _error(error: JobError | None) -> str:
 def print_explanation(explanation: Explanation) -> None:
     """The reason, in words."""
     typer.echo(escape(explanation.text))
+
+
+def print_logs(logs: JobLogs, zone: tzinfo | None = None) -> None:
+    """`time attempt level logger message` a line, the rest of a message indented; on stderr, how many were cut."""
+    if logs.cut:
+        words = counted(logs.cut, "older line", "was cut", "were cut")
+        typer.echo(f"{words}: the logs of a job are kept up to a limit", err=True)
+    for line in logs.lines:
+        head = f"{_when(line.at, zone, 'milliseconds')} #{line.attempt} {escape(line.level)}"
+        first, *others = line.message.splitlines() or [""]
+        sys.stdout.write(f"{head} {escape(line.logger)}: {escape(first)}\n")
+        for other in others:
+            sys.stdout.write(f"    {escape(other)}\n")
+    sys.stdout.flush()
+
+
+def print_json_lines(logs: JobLogs) -> None:
+    """An object a line."""
+    for line in logs.lines:
+        sys.stdout.write(f"{_dump(msgspec.to_builtins(line))}\n")
+    sys.stdout.flush()
 
 
 def print_schedules(schedules: list[ScheduleInfo], zone: tzinfo | None = None) -> None:
@@ -253,16 +276,9 @@ def _cell(value: Value, zone: tzinfo | None) -> Cell:
     return Cell(escape(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…").rstrip())
 
 
-_UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))
-
-
 def until(moment: datetime, now: datetime | None = None) -> str:
     """How long that is from now, in words: `in 13 h`."""
-    seconds = (moment - (now or datetime.now(UTC))).total_seconds()
-    for unit, name in _UNITS:
-        if seconds >= 2 * unit:
-            return f"in {seconds // unit:.0f} {name}"
-    return f"in {max(seconds, 0.0):.0f} s"
+    return f"in {age((moment - (now or datetime.now(UTC))).total_seconds())}"
 
 
 def _timing(schedule: ScheduleInfo) -> str:
@@ -276,7 +292,7 @@ def _status(status: str) -> Cell:
     return Cell(str(status), _COLOURS.get(str(status), ""))
 
 
-def _when(moment: datetime, zone: tzinfo | None) -> str:
+def _when(moment: datetime, zone: tzinfo | None, precision: str = "seconds") -> str:
     """In the zone, or else in local time: with its offset, so that it can be pasted back as `--run-at`."""
-    text = moment.astimezone(zone).isoformat(timespec="seconds")
+    text = moment.astimezone(zone).isoformat(timespec=precision)
     return text.replace("+00:00", "Z") if zone is UTC else text
