@@ -11,10 +11,9 @@ import typer
 from ..errors import BadInputError, JobpipeError
 from ..process.logs import escape
 from .completion.candidates import complete_queue, complete_type
-from .guard import fail, guarded
+from .guard import fail
 from .jobs import Json, Utc, zone_of
-from .options import seconds, whole_number, with_intake
-from .payload import typed_payload
+from .options import option, seconds, typed_payload, whole_number, with_intake, with_options
 
 if TYPE_CHECKING:
     from ..gateway.explain import Explanation
@@ -27,8 +26,42 @@ _WORTH_A_WORD = {"no_worker", "paused"}
 """Reasons for which a batch does not run until somebody does something about it."""
 
 
-@guarded
+def _seconds(help: str) -> Any:
+    return Annotated[float | None, option("SECONDS", help, parser=seconds)]
+
+
+def _number(help: str, default: str) -> Any:
+    return Annotated[int | None, option("N", help, parser=whole_number, show_default=default)]
+
+
+_OPTIONS = {
+    "queue": Annotated[
+        str | None,
+        option("QUEUE", "queue of the job", show_default="default", autocompletion=complete_queue),
+    ],
+    "max_retries": _number("retries after the first run, 0-100", "10"),
+    "priority": _number("-1000 to 1000, higher first", "0"),
+    "delay": _seconds("seconds to wait before the run"),
+    "run_at": Annotated[
+        str | None, option("TIME", "when to run: ISO 8601 with a zone, 2030-01-31T12:00:00Z")
+    ],
+    "deadline": _seconds("time limit of one run, in seconds"),
+    "expires_in": _seconds("seconds after which it is not begun any more, but ends as expired"),
+    "unique": Annotated[
+        str | None, option("NAME", "a name for the work: of its jobs one waits and one runs at most")
+    ],
+    "on_duplicate": Annotated[
+        str | None,
+        option("keep|replace|restart", "while another job of the --unique name waits", show_default="keep"),
+    ],
+    "max_wait": _seconds("with --unique: seconds by which a job can be put off by being replaced"),
+    "tags": Annotated[list[str] | None, option("TAG", "a tag, 1-50 characters; up to 10 of them", "--tag")],
+}
+"""Those of a job, by their names in a request."""
+
+
 @with_intake
+@with_options("options", _OPTIONS)
 def enqueue(
     *,
     type: Annotated[
@@ -46,112 +79,30 @@ def enqueue(
     ] = None,
     file: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE",
-            help="enqueue the jobs of a file, one JSON object per line; - for stdin. Other options are defaults "
+        option(
+            "FILE",
+            "enqueue the jobs of a file, one JSON object per line; - for stdin. Other options are defaults "
             "for its lines",
-            show_default=False,
         ),
     ] = None,
-    id: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ID", help="id of the job; the same id again is the same job", show_default=False
-        ),
-    ] = None,
-    queue: Annotated[
-        str | None,
-        typer.Option(
-            metavar="QUEUE", help="queue of the job", show_default="default", autocompletion=complete_queue
-        ),
-    ] = None,
-    max_retries: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="retries after the first run, 0-100",
-            parser=whole_number,
-            show_default="10",
-        ),
-    ] = None,
-    priority: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="-1000 to 1000, higher first", parser=whole_number, show_default="0"),
-    ] = None,
-    delay: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SECONDS", help="seconds to wait before the run", parser=seconds, show_default=False
-        ),
-    ] = None,
-    run_at: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME", help="when to run: ISO 8601 with a zone, 2030-01-31T12:00:00Z", show_default=False
-        ),
-    ] = None,
-    deadline: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SECONDS", help="time limit of one run, in seconds", parser=seconds, show_default=False
-        ),
-    ] = None,
-    expires_in: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SECONDS",
-            help="seconds after which it is not begun any more, but ends as expired",
-            parser=seconds,
-            show_default=False,
-        ),
-    ] = None,
-    unique: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="a name for the work: of its jobs one waits and one runs at most",
-            show_default=False,
-        ),
-    ] = None,
-    on_duplicate: Annotated[
-        str | None,
-        typer.Option(
-            metavar="keep|replace|restart",
-            help="while another job of the --unique name waits",
-            show_default="keep",
-        ),
-    ] = None,
-    max_wait: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SECONDS",
-            help="with --unique: seconds by which a job can be put off by being replaced",
-            parser=seconds,
-            show_default=False,
-        ),
-    ] = None,
-    tag: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TAG", help="a tag, 1-50 characters; up to 10 of them", show_default=False),
-    ] = None,
+    id: Annotated[str | None, option("ID", "id of the job; the same id again is the same job")] = None,
+    options: Mapping[str, Any],
     wait: Annotated[
         bool, typer.Option("--wait", help="wait until all jobs are finished; exit code 1 unless all are done")
     ] = False,
     timeout: Annotated[
         float | None,
-        typer.Option(
-            metavar="SECONDS",
-            help="maximum number of seconds to wait, with --wait; exit code 1 on timeout",
+        option(
+            "SECONDS",
+            "maximum number of seconds to wait, with --wait; exit code 1 on timeout",
             parser=seconds,
-            show_default=False,
         ),
     ] = None,
     app: Annotated[
         str | None,
-        typer.Option(
-            metavar="APP",
-            help="module:attribute of your Jobpipe: the defaults and checks of its types apply, and its store",
-            show_default=False,
+        option(
+            "APP",
+            "module:attribute of your Jobpipe: the defaults and checks of its types apply, and its store",
         ),
     ] = None,
     utc: Utc = False,
@@ -159,19 +110,6 @@ def enqueue(
     flags: Mapping[str, Any],
 ) -> None:
     """Enqueue a job, or the jobs of a file."""
-    options = {
-        "queue": queue,
-        "max_retries": max_retries,
-        "priority": priority,
-        "delay": delay,
-        "run_at": run_at,
-        "deadline": deadline,
-        "expires_in": expires_in,
-        "unique": unique,
-        "max_wait": max_wait,
-        "on_duplicate": on_duplicate,
-        "tags": tag or None,
-    }
     if timeout is not None and not wait:
         raise BadInputError("--timeout", "requires --wait")
     if timeout is not None and not timeout >= 0:
@@ -188,7 +126,7 @@ def enqueue(
                 "PAYLOAD" if payload is not None else "--id",
                 "cannot be used with --file: write it in the lines of the file",
             )
-        defaults = {name: value for name, value in {"type": type, **options}.items() if value is not None}
+        defaults = dict(options) if type is None else {"type": type, **options}
         _put_file(file, defaults, wait, timeout, json, flags)
     elif type is None:
         raise BadInputError("TYPE", "or --file is required, for example: jobpipe enqueue echo '\"hello\"'")

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, ParamSpec, TypeVar
 
 import typer
 
 from ..errors import StoreAwayError, UnreachableError
 from ..process.logs import escape
-from .completion.candidates import complete_id
-from .guard import guarded
-from .jobs import Json, Utc, zone_of
+from .jobs import Id, Json, Utc, show, zone_of
 from .options import with_target
 
 if TYPE_CHECKING:
@@ -29,29 +27,22 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-@guarded
 @with_target
 def logs(
     *,
-    id: Annotated[str, typer.Argument(metavar="ID", help="id of the job", autocompletion=complete_id)],
+    id: Id,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="go on until the job is finished")] = False,
     utc: Utc = False,
     json: Json = False,
-    flags: Mapping[str, Any],
+    target: Target,
 ) -> None:
     """Show what the runs of a job logged. With --follow and --json, one JSON object a line."""
-    from .render.log_lines import print_json_lines, print_lines
-    from .render.tables import print_json
-    from .target import open_target
+    from .render.tables import print_json_lines
 
-    with open_target(flags) as target:
-        for found in _follow(target, id) if follow else (target.logs(id),):
-            if not json:
-                print_lines(found, zone_of(utc))
-            else:
-                print_json_lines(found) if follow else print_json(found)
-        if not found.last and not json:
-            typer.echo(f"the job {escape(id)!r} has logged nothing", err=True)
+    for found in _follow(target, id) if follow else (target.logs(id),):
+        print_json_lines(found) if follow and json else show("logs", found, json, zone_of(utc))
+    if not found.last and not json:
+        typer.echo(f"the job {escape(id)!r} has logged nothing", err=True)
 
 
 def _follow(target: Target, id: str) -> Iterator[JobLogs]:
@@ -61,7 +52,7 @@ def _follow(target: Target, id: str) -> Iterator[JobLogs]:
     after = 0
     job = target.job(id)
     while True:
-        found = _when_back(target.logs, id, after)
+        found = _when_back(target.logs, id, after=after)
         yield replace(found, cut=max(found.last - after - len(found.lines), 0))
         after = found.last
         if job.is_finished:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..errors import BadInputError
 from .completion.candidates import complete_queue, complete_schedule, complete_type
-from .guard import guarded
-from .jobs import Json, Utc, zone_of
-from .options import seconds, with_target
-from .payload import typed_payload
+from .jobs import Json, Utc, show, zone_of
+from .options import option, seconds, typed_payload, with_place, with_target
 
 if TYPE_CHECKING:
     from .target import Target
-
-T = TypeVar("T")
 
 app = typer.Typer(name="schedules", invoke_without_command=True)
 
@@ -29,8 +25,7 @@ Name = Annotated[
 
 
 @app.callback()
-@guarded
-@with_target
+@with_place
 def schedules(*, ctx: typer.Context, utc: Utc = False, json: Json = False, flags: Mapping[str, Any]) -> None:
     """List schedules with their next and last runs, or manage one."""
     if ctx.invoked_subcommand is not None:
@@ -38,69 +33,41 @@ def schedules(*, ctx: typer.Context, utc: Utc = False, json: Json = False, flags
             given = "--json" if json else "--utc" if utc else f"--{next(iter(flags))}"
             raise BadInputError(given, f"must come after {ctx.invoked_subcommand!r}")
         return
-    from .render.tables import print_json, print_schedules
+    from .target import open_target
 
-    found = _asked(flags, lambda target: target.schedules())
-    print_json(found) if json else print_schedules(found, zone_of(utc))
+    with open_target(flags) as target:
+        show("schedules", target.schedules(), json, zone_of(utc))
 
 
-@app.command()
-@guarded
+@app.command("show")
 @with_target
-def show(*, name: Name, utc: Utc = False, json: Json = False, flags: Mapping[str, Any]) -> None:
+def show_one(*, name: Name, utc: Utc = False, json: Json = False, target: Target) -> None:
     """Show a schedule with its next five ticks."""
-    from .render.tables import print_json, print_schedule
-
-    found = _asked(flags, lambda target: target.schedule(name))
-    print_json(found) if json else print_schedule(found, zone_of(utc))
+    show("schedule", target.schedule(name), json, zone_of(utc))
 
 
 @app.command()
-@guarded
-@with_target
+@with_place
 def put(
     *,
     name: Name,
-    type: Annotated[
-        str,
-        typer.Option(
-            metavar="TYPE",
-            help="type of its jobs",
-            show_default=False,
-            autocompletion=complete_type,
-        ),
-    ],
-    payload: Annotated[
-        str, typer.Option(metavar="JSON", help="payload of its jobs, as JSON", show_default="null")
-    ] = "null",
+    type: Annotated[str, option("TYPE", "type of its jobs", autocompletion=complete_type)],
+    payload: Annotated[str, option("JSON", "payload of its jobs, as JSON", show_default="null")] = "null",
     queue: Annotated[
         str | None,
-        typer.Option(
-            metavar="QUEUE",
-            help="queue of its jobs",
-            show_default="default",
-            autocompletion=complete_queue,
-        ),
+        option("QUEUE", "queue of its jobs", show_default="default", autocompletion=complete_queue),
     ] = None,
-    every: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", help="seconds between two ticks", parser=seconds, show_default=False),
-    ] = None,
-    cron: Annotated[
-        str | None,
-        typer.Option(
-            metavar="EXPRESSION", help="cron expression of the ticks: '0 3 * * *'", show_default=False
-        ),
-    ] = None,
+    every: Annotated[float | None, option("SECONDS", "seconds between two ticks", parser=seconds)] = None,
+    cron: Annotated[str | None, option("EXPRESSION", "cron expression of the ticks: '0 3 * * *'")] = None,
     tz: Annotated[
-        str | None,
-        typer.Option(metavar="ZONE", help="time zone of --cron: Europe/Berlin", show_default="UTC"),
+        str | None, option("ZONE", "time zone of --cron: Europe/Berlin", show_default="UTC")
     ] = None,
     missed: Annotated[
         str,
-        typer.Option(
-            metavar="one|none",
-            help="jobs to enqueue for ticks that were missed while nothing ran: one for all, or none",
+        option(
+            "one|none",
+            "jobs to enqueue for ticks that were missed while nothing ran: one for all, or none",
+            show_default=True,
             autocompletion=lambda: [*_MISSED],
         ),
     ] = "one",
@@ -109,7 +76,9 @@ def put(
     flags: Mapping[str, Any],
 ) -> None:
     """Create or change a schedule. If its timing stays the same, its next tick does too."""
-    from .render.tables import print_json, print_schedule
+    from ..gateway.timetable import ScheduleRequest
+    from ..model.request import convert
+    from .target import open_target
 
     if missed not in _MISSED:
         raise BadInputError("--missed", f"must be {' or '.join(_MISSED)}, got {missed!r}")
@@ -120,18 +89,18 @@ def put(
         "missed": missed,
         **{name: value for name, value in given.items() if value is not None},
     }
-    made = _asked(flags, lambda target: target.put_schedule(name, fields), may_make=True)
-    print_json(made) if json else print_schedule(made, zone_of(utc))
+    with open_target(flags, may_make=True) as target:
+        made = target.put_schedule(name, convert(fields, ScheduleRequest))
+    show("schedule", made, json, zone_of(utc))
 
 
 @app.command()
-@guarded
 @with_target
-def run(*, name: Name, json: Json = False, flags: Mapping[str, Any]) -> None:
+def run(*, name: Name, json: Json = False, target: Target) -> None:
     """Enqueue the job of a schedule now, in addition to its ticks."""
     from .render.tables import print_json
 
-    receipt = _asked(flags, lambda target: target.run_schedule(name))
+    receipt = target.run_schedule(name)
     if json:
         print_json({"id": receipt.id, "status": receipt.status})
     else:
@@ -139,42 +108,24 @@ def run(*, name: Name, json: Json = False, flags: Mapping[str, Any]) -> None:
 
 
 @app.command()
-@guarded
 @with_target
-def pause(*, name: Name, json: Json = False, flags: Mapping[str, Any]) -> None:
+def pause(*, name: Name, json: Json = False, target: Target) -> None:
     """Pause a schedule: no tick fires until it is resumed. It stays paused over restarts."""
-    _hold("pause", name, json, flags)
+    show("schedule_state", target.hold_schedule("pause", name), json)
 
 
 @app.command()
-@guarded
 @with_target
-def resume(*, name: Name, utc: Utc = False, json: Json = False, flags: Mapping[str, Any]) -> None:
+def resume(*, name: Name, utc: Utc = False, json: Json = False, target: Target) -> None:
     """Resume a paused schedule. Ticks during the pause do not count as missed."""
-    _hold("resume", name, json, flags, utc)
+    show("schedule_state", target.hold_schedule("resume", name), json, zone_of(utc))
 
 
 @app.command()
-@guarded
 @with_target
-def drop(*, name: Name, json: Json = False, flags: Mapping[str, Any]) -> None:
+def drop(*, name: Name, json: Json = False, target: Target) -> None:
     """Delete a schedule. Its jobs stay. If a program declares it, it comes back when the program starts."""
     from .render.tables import print_json
 
-    _asked(flags, lambda target: target.drop_schedule(name))
+    target.drop_schedule(name)
     print_json({"name": name, "dropped": True}) if json else typer.echo(f"{name} dropped")
-
-
-def _hold(verb: str, name: str, as_json: bool, flags: Mapping[str, Any], utc: bool = False) -> None:
-    from .render.tables import hold_in_words, print_json
-
-    found = _asked(flags, lambda target: target.hold_schedule(verb, name))
-    print_json(found) if as_json else typer.echo(hold_in_words(found, zone_of(utc)))
-
-
-def _asked(flags: Mapping[str, Any], ask: Callable[[Target], T], *, may_make: bool = False) -> T:
-    """What the target answers."""
-    from .target import open_target
-
-    with open_target(flags, may_make=may_make) as target:
-        return ask(target)

@@ -13,7 +13,6 @@ import typer
 from .. import failpoints as marks
 from ..errors import BadInputError, SettingsError
 from ..settings import Settings, unknown_settings
-from .guard import guarded
 from .options import whole_number, with_settings
 
 logger = logging.getLogger("jobpipe")
@@ -52,7 +51,6 @@ _WEB_ONLY = {
 }
 
 
-@guarded
 @with_settings(_ALL)
 def serve(
     *,
@@ -66,7 +64,6 @@ def serve(
     _supervise(app, processes, flags, is_web=True, is_insecure=insecure, is_reloading=reload)
 
 
-@guarded
 @with_settings([name for name in _ALL if name not in _WEB_ONLY])
 def worker(*, app: App = None, processes: Processes = 1, flags: Mapping[str, Any]) -> None:
     """Run workers without the API."""

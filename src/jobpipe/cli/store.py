@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from typing import Any
 
 import typer
 
-from .guard import guarded
 from .jobs import Json
-from .options import with_settings, with_target
+from .options import with_place, with_settings
 
 
-@guarded
 @with_settings(["store"])
 def migrate(*, json: Json = False, flags: Mapping[str, Any]) -> None:
     """Bring the store's schema up to date. Every other command does this too; this one does nothing else."""
@@ -20,19 +19,15 @@ def migrate(*, json: Json = False, flags: Mapping[str, Any]) -> None:
     from ..stores import open_store
     from .render.tables import print_json
 
-    store = open_store(Settings.load(flags).store)
-    try:
+    with closing(open_store(Settings.load(flags).store)) as store:
         steps = store.migrate()
         if json:
             print_json({"store": store.url, "steps": steps})
         else:
             typer.echo("\n".join(f"{store.url}: {step}" for step in steps) or f"{store.url}: up to date")
-    finally:
-        store.close()
 
 
-@guarded
-@with_target
+@with_place
 def check(*, json: Json = False, flags: Mapping[str, Any]) -> None:
     """Check how safe jobs are in the store, or if a service is ready.
 

@@ -7,27 +7,24 @@ import logging
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import inf
 from operator import attrgetter
 from pathlib import Path
 from time import monotonic
-from typing import Any, Self
+from typing import Any, Generic, ParamSpec, Self, TypeVar
 
 from msgspec.structs import replace
 
 from ..app import Jobpipe
+from ..client import verbs
+from ..client.call import Verb
 from ..errors import BadInputError, ForbiddenError, JobNotFoundError, SettingsError, UnauthorizedError
 from ..gateway.explain import Explanation, Reason
-from ..gateway.history import Past
 from ..gateway.jobs import MOST_AT_ONCE
-from ..gateway.limits import LimitInfo
-from ..gateway.timetable import ScheduleInfo, ScheduleRequest
-from ..gateway.views import JobPage, QueueInfo, Stats, Worker, worker_of
-from ..model.counts import Failures
+from ..gateway.timetable import ScheduleInfo
+from ..gateway.views import QueueInfo, worker_of
 from ..model.job import FINISHED, Job, Move, sources
-from ..model.logs import JobLogs
-from ..model.newjob import Receipt
-from ..model.request import JobRequest, convert
 from ..model.text import counted
 from ..process.loading import load_pipe
 from ..settings import Settings
@@ -40,6 +37,8 @@ _LOG = logging.getLogger("jobpipe.types")
 _ABLE = {"cancel": sources(Move.CANCEL), "retry": sources(Move.REVIVE), "delete": tuple(sorted(FINISHED))}
 """In which statuses a job can be managed so."""
 
+P = ParamSpec("P")
+T = TypeVar("T")
 Tell = Callable[[Explanation], object]
 
 
@@ -68,6 +67,17 @@ def check_url(name: str, url: str, *, may_make: bool) -> None:
         )
 
 
+class _Asked(Generic[P, T]):
+    """A method of a target: what the pipe, or the client, answers to the call of that name."""
+
+    def __init__(self, name: str, verb: Callable[P, Verb[T]]) -> None:
+        """`verb` is that call of a client: its arguments and its result are those of the pipe's, too."""
+        self._name = name
+
+    def __get__(self, target: Target, _: object = None) -> Callable[P, T]:
+        return partial(target._ask, self._name)
+
+
 class Target(ABC):
     """Jobs, wherever they are; within `with`, and from one thread."""
 
@@ -78,7 +88,7 @@ class Target(ABC):
         found: list[Job] = []
         cursor = None
         while True:
-            page = self.page(min(limit - len(found), MOST_AT_ONCE), cursor, **filters)
+            page = self.page(limit=min(limit - len(found), MOST_AT_ONCE), cursor=cursor, **filters)
             found += page.jobs
             cursor = page.next_cursor
             if cursor is None or len(found) >= limit:
@@ -89,7 +99,9 @@ class Target(ABC):
         able = [str(status) for status in _ABLE[verb]]
         wanted = filters.pop("status", None)
         if wanted is not None and wanted not in able:
-            self.page(1, None, status=wanted, **filters)  # Why: what is no status at all is refused there
+            self.page(
+                limit=1, cursor=None, status=wanted, **filters
+            )  # Why: what is no status at all is refused there
             return 0
         count = 0
         for status in able if wanted is None else [wanted]:
@@ -126,104 +138,34 @@ class Target(ABC):
                 told = explanation.reason
                 tell(explanation)
 
-    def enqueue(self, type: str, payload: Any, **options: Any) -> Receipt:
-        """Enqueue a job."""
-        found: Receipt = self._ask("enqueue", type, payload, **options)
-        return found
-
-    def enqueue_many(self, requests: Sequence[JobRequest]) -> list[Receipt]:
-        """Enqueue jobs, all or none; BadInputError names the field as `jobs[7].payload`."""
-        found: list[Receipt] = self._ask("enqueue_many", requests)
-        return found
-
-    def page(self, limit: int, cursor: str | None, **filters: str | None) -> JobPage:
-        """A page of jobs, newest first."""
-        found: JobPage = self._ask("page", **filters, limit=limit, cursor=cursor)
-        return found
-
-    def job(self, id: str) -> Job:
-        """The whole job."""
-        found: Job = self._ask("get", id)
-        return found
-
-    def logs(self, id: str, after: int = 0) -> JobLogs:
-        """What it logged after that line."""
-        found: JobLogs = self._ask("logs", id, after=after)
-        return found
-
-    def job_within(self, id: str, seconds: float) -> Job:
-        """The job when it is finished, or as it is after the timeout."""
-        found: Job = self._ask("wait", id, seconds)
-        return found
-
-    def explain(self, id: str) -> Explanation:
-        """Why it is not running."""
-        found: Explanation = self._ask("explain", id)
-        return found
-
-    def stats(self) -> Stats:
-        """The number of jobs by status; their rates only where a service knows them."""
-        found: Stats = self._ask("stats")
-        return found
-
-    def failures(self) -> Failures:
-        """The failed jobs in groups."""
-        found: Failures = self._ask("failures")
-        return found
-
-    def queues(self) -> list[QueueInfo]:
-        """All queues, by name."""
-        found: list[QueueInfo] = self._ask("queues")
-        return found
-
-    def workers(self) -> list[Worker]:
-        """The processes that run jobs, by name."""
-        found: list[Worker] = self._ask("workers")
-        return found
-
-    def limits(self) -> list[LimitInfo]:
-        """All limits, by type and key."""
-        found: list[LimitInfo] = self._ask("limits")
-        return found
-
-    def schedules(self) -> list[ScheduleInfo]:
-        """All schedules, by name."""
-        found: list[ScheduleInfo] = self._ask("schedules.all")
-        return found
-
-    def schedule(self, name: str) -> ScheduleInfo:
-        """One schedule."""
-        found: ScheduleInfo = self._ask("schedules.get", name)
-        return found
-
-    def put_schedule(self, name: str, fields: Mapping[str, Any]) -> ScheduleInfo:
-        """Make or change a schedule."""
-        found: ScheduleInfo = self._ask("schedules.put", name, convert(fields, ScheduleRequest))
-        return found
-
-    def run_schedule(self, name: str) -> Receipt:
-        """Enqueue its job now."""
-        found: Receipt = self._ask("schedules.run", name)
-        return found
+    enqueue = _Asked("enqueue", verbs.enqueue)
+    enqueue_many = _Asked("enqueue_many", verbs.enqueue_many)
+    page = _Asked("page", verbs.page)
+    job = _Asked("get", verbs.get)
+    job_within = _Asked("wait", verbs.wait)
+    logs = _Asked("logs", verbs.logs)
+    explain = _Asked("explain", verbs.explain)
+    delete = _Asked("delete", verbs.delete)
+    stats = _Asked("stats", verbs.stats)
+    failures = _Asked("failures", verbs.failures)
+    queues = _Asked("queues", verbs.queues)
+    workers = _Asked("workers", verbs.workers)
+    limits = _Asked("limits", verbs.limits)
+    schedules = _Asked("schedules.all", verbs.all_schedules)
+    schedule = _Asked("schedules.get", verbs.get_schedule)
+    put_schedule = _Asked("schedules.put", verbs.put_schedule)
+    run_schedule = _Asked("schedules.run", verbs.run_schedule)
+    drop_schedule = _Asked("schedules.drop", verbs.drop_schedule)
 
     def hold_schedule(self, verb: str, name: str) -> ScheduleInfo:
         """Pause or resume a schedule."""
         found: ScheduleInfo = self._ask(f"schedules.{verb}", name)
         return found
 
-    def drop_schedule(self, name: str) -> None:
-        """Forget a schedule."""
-        self._ask("schedules.drop", name)
-
     def manage(self, verb: str, id: str, **options: Any) -> Job:
         """Cancel or retry a job."""
         found: Job = self._ask(verb, id, **options)
         return found
-
-    def delete(self, id: str) -> str:
-        """Delete a finished job; its id."""
-        self._ask("delete", id)
-        return id
 
     def manage_many(self, verb: str, *, all: bool, **filters: str | None) -> int:
         """Cancel, retry or delete all jobs that match; returns the number of jobs."""
@@ -273,19 +215,18 @@ class StoreTarget(Target):
         self._loop.__exit__(None, None, None)
 
     def _ask(self, verb: str, *args: Any, **kwargs: Any) -> Any:
-        return self._loop.run(attrgetter(verb)(self._pipe)(*args, **kwargs))
+        if verb == "get":  # Why not by the loop: one who waits for a batch asks for many
+            return self._job(*args)
+        found = self._loop.run(attrgetter(verb)(self._pipe)(*args, **kwargs))
+        if verb == "stats":
+            return replace(found, per_second={})  # Why none: this process has just begun to count
+        return [worker_of(each) for each in found] if verb == "workers" else found
 
-    def job(self, id: str) -> Job:
-        job = self._pipe.store.get(id)  # Why not by the loop: one who waits for a batch asks for many
+    def _job(self, id: str) -> Job:
+        job = self._pipe.store.get(id)
         if job is None:
             raise JobNotFoundError(id)
         return job
-
-    def stats(self) -> Stats:
-        return replace(super().stats(), per_second={})  # Why none: this process has just begun to count
-
-    def workers(self) -> list[Worker]:
-        return [worker_of(each) for each in self._ask("workers")]
 
     def check(self) -> tuple[str, list[str]]:
         store = self._pipe.store
@@ -336,10 +277,7 @@ class ServiceTarget(Target):
             text = f"{error}; pass the token that allows writing with --token or JOBPIPE_TOKEN"
             raise ForbiddenError(text, error.kind) from None
 
-    def past(self) -> Past:
-        """The last minutes, second by second."""
-        found: Past = self._ask("history")
-        return found
+    past = _Asked("history", verbs.history)
 
     def check(self) -> tuple[str, list[str]]:
         self._ask("check")

@@ -147,12 +147,16 @@ def _failure(error: httpx.RequestError | httpx.InvalidURL, attempt: Attempt) -> 
     return Failure(reason, may_have_arrived=not isinstance(error, (*_NEVER_SENT, httpx.InvalidURL)))
 
 
-class _Coroutine(Generic[P, T]):
-    """A verb as a coroutine method of whatever has a line."""
+class _Method(Generic[P, T]):
+    """A verb as a method of whatever has a line."""
 
     def __init__(self, verb: Callable[P, Verb[T]]) -> None:
         self._verb = verb
         self.__doc__ = verb.__doc__
+
+
+class _Coroutine(_Method[P, T]):
+    """One that is a coroutine."""
 
     def __get__(self, owner: _Liner, _: object = None) -> Callable[P, Coroutine[Any, Any, T]]:
         def call(*args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
@@ -161,12 +165,8 @@ class _Coroutine(Generic[P, T]):
         return call
 
 
-class _Blocking(Generic[P, T]):
-    """A verb as a method that blocks."""
-
-    def __init__(self, verb: Callable[P, Verb[T]]) -> None:
-        self._verb = verb
-        self.__doc__ = verb.__doc__
+class _Blocking(_Method[P, T]):
+    """One that blocks."""
 
     def __get__(self, owner: _Liner, _: object = None) -> Callable[P, T]:
         def call(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -219,12 +219,8 @@ class Client(_Liner):
         headers = {"accept": "application/json"}
         if token is not None:
             headers["authorization"] = f"Bearer {_checked_token(token)}"
-        trying = Trying(
-            url=self.url,
-            patience=seconds_of("patience", patience),
-            has_retries=retries,
-            now=time.monotonic,
-        )
+        wanted = seconds_of("patience", patience)
+        trying = Trying(url=self.url, patience=wanted, has_retries=retries, now=time.monotonic)
         is_tls = self.url.startswith("https:")
         # Why made here: httpx brings authorities of its own, and an internal service has one of its own.
         context = verify or (ssl.create_default_context() if is_tls else False)

@@ -7,8 +7,9 @@ new job is made before it is first sent; what changes something else is sent onc
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
+from functools import partial
 from typing import Any, TypeVar, Unpack
 from urllib.parse import quote, urlencode
 
@@ -288,23 +289,21 @@ def _post(path: str, fields: Mapping[str, Any] | None = None) -> Call:
 
 
 def _job(id: str) -> str:
-    """The path of a job; what cannot be an id is one that no job has."""
-    try:
-        return f"/jobs/{_quoted(check_id(check_text('id', id)))}"
-    except BadInputError:
-        if not isinstance(id, str):
-            raise
-    raise JobNotFoundError(id[:100])
+    return f"/jobs/{_known('id', id, check_id, JobNotFoundError)}"
 
 
 def _schedule(name: str) -> str:
-    """The path of a schedule that is there, or is not."""
+    return f"/schedules/{_known('name', name, partial(check_name, 'name'), ScheduleNotFoundError)}"
+
+
+def _known(field: str, name: str, check: Callable[[str], str], missing: Callable[[str], JobpipeError]) -> str:
+    """Its part of a path; what cannot be a name is one that nothing has."""
     try:
-        return f"/schedules/{_quoted(check_name('name', check_text('name', name)))}"
+        return _quoted(check(check_text(field, name)))
     except BadInputError:
         if not isinstance(name, str):
             raise
-    raise ScheduleNotFoundError(name[:100])
+    raise missing(name[:100])
 
 
 def _queue(name: str) -> str:

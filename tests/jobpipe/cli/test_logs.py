@@ -117,7 +117,7 @@ def test_job_that_logged_nothing_is_said_on_stderr(there: list[str]) -> None:
 
 
 def test_lines_that_were_cut_are_said_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
-    from jobpipe.cli.render.log_lines import print_lines
+    from jobpipe.cli.render.tables import print_logs as print_lines
 
     print_lines(JobLogs([LINE], 3, 4))
     out, err = capsys.readouterr()

@@ -6,6 +6,7 @@ It never makes a store, changes one, or says a word: where there is nothing to b
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import typer
@@ -26,43 +27,38 @@ def complete_status(incomplete: str) -> list[str]:
     return _beginning(incomplete, map(str, JobStatus))
 
 
-def complete_queue(ctx: typer.Context, incomplete: str) -> list[str]:
+def _queues(store: Store) -> set[str]:
     """The queues that have, or had, jobs, and those that are paused."""
-    from ...model.job import DEFAULT_QUEUE
-
-    def look(store: Store) -> Iterable[str]:
-        counts = store.counts()
-        return {tally.queue for tally in counts.tallies} | counts.paused
-
-    return _beginning(incomplete, {DEFAULT_QUEUE, *_seen(ctx, look)})
+    counts = store.counts()
+    return {tally.queue for tally in counts.tallies} | counts.paused
 
 
-def complete_type(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The types of jobs that are, or were, there, those that workers know, and those that are built in."""
-
-    def look(store: Store) -> Iterable[str]:
-        known = {type for worker in store.workers() for type in worker.types}
-        return {tally.type for tally in store.counts().tallies} | known
-
-    return _beginning(incomplete, {"echo", "sleep", "fail", *_seen(ctx, look)})
+def _types(store: Store) -> set[str]:
+    """The types of jobs that are, or were, there, and those that workers know."""
+    known = {type for worker in store.workers() for type in worker.types}
+    return {tally.type for tally in store.counts().tallies} | known
 
 
-def complete_id(ctx: typer.Context, incomplete: str) -> list[str]:
+def _ids(store: Store) -> list[str]:
     """The ids of the newest jobs."""
+    from ...model.counts import Filter
 
-    def look(store: Store) -> Iterable[str]:
-        from ...model.counts import Filter
-
-        return [job.id for job in store.page(Filter(), _NEWEST).jobs]
-
-    return _beginning(incomplete, _seen(ctx, look))
+    return [job.id for job in store.page(Filter(), _NEWEST).jobs]
 
 
-def complete_schedule(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The names of the schedules."""
-    return _beginning(
-        incomplete, _seen(ctx, lambda store: [entry.name for entry in store.schedules().entries])
-    )
+def _completion(look: Callable[[Store], Iterable[str]], *always: str) -> Callable[..., list[str]]:
+    """What a look at the store finds, and what is offered always."""
+
+    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
+        return _beginning(incomplete, {*always, *_seen(ctx, look)})
+
+    return complete
+
+
+complete_queue = _completion(_queues, "default")
+complete_type = _completion(_types, "echo", "sleep", "fail")
+complete_id = _completion(_ids)
+complete_schedule = _completion(lambda store: [entry.name for entry in store.schedules().entries])
 
 
 def _beginning(incomplete: str, values: Iterable[str]) -> list[str]:
@@ -82,10 +78,7 @@ def _seen(ctx: typer.Context, look: Callable[[Store], Iterable[str]]) -> list[st
         path = url.removeprefix("sqlite:///")
         if url.startswith("memory:") or (path != url and not Path(path).exists()):
             return []
-        store = open_store(url)
-        try:
+        with closing(open_store(url)) as store:
             return list(look(store))
-        finally:
-            store.close()
     except Exception:
         return []

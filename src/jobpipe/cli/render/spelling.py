@@ -24,8 +24,8 @@ def as_typed(error: BadInputError, command: Callable[..., Any]) -> str:
     names = dict(_names(command))
     problem = str(error).removeprefix(error.field)
     problem = _OTHER.sub(lambda other: other["word"] + names.get(other["field"], other["field"]), problem)
-    one_of = error.field.partition("[")[0].removesuffix("s")  # `tags[1]` was typed as `--tag`
-    return names.get(error.field, names.get(one_of, error.field)) + problem
+    whole = error.field.partition("[")[0]  # `tags[1]` was typed as `--tag`
+    return names.get(error.field, names.get(whole, error.field)) + problem
 
 
 def as_given(error: SettingsError, arguments: Mapping[str, Any]) -> str:

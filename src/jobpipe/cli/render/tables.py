@@ -15,8 +15,10 @@ import msgspec
 import typer
 
 from ...gateway.views import queues_text
+from ...model.text import counted
 from ...process.logs import escape
-from .columns import Cell, Row, print_columns
+from ..top.glyphs import age
+from .columns import Cell, print_columns
 
 if TYPE_CHECKING:
     from ...gateway.explain import Explanation
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
     from ...gateway.timetable import ScheduleInfo
     from ...gateway.views import QueueInfo, Stats, Worker
     from ...model.counts import Failures
-    from ...model.job import Attempt, Job
+    from ...model.job import Attempt, Job, JobError
+    from ...model.logs import JobLogs
 
 _COLOURS = {
     "scheduled": "cyan",
@@ -39,8 +42,12 @@ _MISSED = {
     "one": "ticks missed while nothing runs are made up for by one job",
     "none": "ticks missed while nothing runs are skipped",
 }
+_PAUSED = Cell("paused", "yellow")
 _LONGEST = 2_000
 """Characters of a payload, result or traceback that people are shown."""
+
+Value = Cell | datetime | int | str | None
+"""What is in a cell."""
 
 
 def print_json(value: Any, without: tuple[str, ...] = ()) -> None:
@@ -60,69 +67,54 @@ def _dump(value: Any, indent: int | None = None) -> str:
 
 def print_jobs(jobs: list[Job], zone: tzinfo | None = None) -> None:
     """A line a job."""
-    if not jobs:
-        typer.echo("no jobs")
-        return
     rows = [
         (
-            _text(job.id),
-            _text(job.type),
-            _text(job.queue),
-            _status(job.status),
-            Cell(f"{job.attempts}/{job.max_retries + 1}"),
-            Cell(_when(job.created_at, zone)),
-            _text(f"{job.error.type}: {job.error.message}"[:200] if job.error else ""),
+            *(job.id, job.type, job.queue, _status(job.status), f"{job.attempts}/{job.max_retries + 1}"),
+            *(job.created_at, _error(job.error)[:200]),
         )
         for job in jobs
     ]
-    print_columns([_header("ID", "TYPE", "QUEUE", "STATUS", "ATTEMPTS", "CREATED", "ERROR"), *rows])
+    _print_table("jobs", ("ID", "TYPE", "QUEUE", "STATUS", "ATTEMPTS", "CREATED", "ERROR"), rows, zone)
 
 
 def print_failures(found: Failures, zone: tzinfo | None = None) -> None:
     """A line a group."""
     rows = [
-        (
-            _text(group.type),
-            _text(group.error or ""),
-            *_numbers(group.count),
-            Cell(_when(group.first_at, zone)),
-            Cell(_when(group.last_at, zone)),
-            _text(group.last_id),
-        )
+        (group.type, group.error, group.count, group.first_at, group.last_at, group.last_id)
         for group in found.failures
     ]
-    _print_table("failed jobs", ("TYPE", "ERROR", "COUNT", "FIRST", "LAST", "LAST ID"), rows)
+    _print_table("failed jobs", ("TYPE", "ERROR", "COUNT", "FIRST", "LAST", "LAST ID"), rows, zone)
     if not found.is_complete:
         typer.echo(f"only the {found.counted:,} jobs that failed last are counted")
 
 
 def print_job(job: Job, zone: tzinfo | None = None) -> None:
     """All of a job, a field a line, and its runs below."""
-    rows: list[tuple[str, Cell | str | None]] = [
-        ("id", _text(job.id)),
-        ("type", _text(job.type)),
-        ("queue", _text(job.queue)),
+    rows: list[tuple[str, Value]] = [
+        ("id", job.id),
+        ("type", job.type),
+        ("queue", job.queue),
         ("status", _status(job.status)),
         ("attempts", f"{job.attempts} of {job.max_retries + 1}"),
         ("priority", str(job.priority) if job.priority else None),
         ("deadline", f"{job.deadline:g} s" if job.deadline else None),
-        ("unique", _text(job.unique) if job.unique else None),
-        ("tags", _text(", ".join(job.tags)) if job.tags else None),
-        ("created", _when(job.created_at, zone)),
-        ("run at", _when(job.run_at, zone)),
-        ("expires", _when(job.expires_at, zone) if job.expires_at else None),
-        ("started", _when(job.started_at, zone) if job.started_at else None),
-        ("finished", _when(job.finished_at, zone) if job.finished_at else None),
-        ("progress", _text(f"{job.progress.value:.0%} {job.progress.note or ''}") if job.progress else None),
-        ("payload", _text(_dump(job.payload))),
-        ("result", _text(_dump(job.result)) if job.status == "done" else None),
-        ("error", _text(f"{job.error.type}: {job.error.message}") if job.error else None),
+        ("unique", job.unique or None),
+        ("tags", ", ".join(job.tags) or None),
+        ("created", job.created_at),
+        ("run at", job.run_at),
+        ("expires", job.expires_at),
+        ("started", job.started_at),
+        ("finished", job.finished_at),
+        ("progress", f"{job.progress.value:.0%} {job.progress.note or ''}" if job.progress else None),
+        ("payload", _dump(job.payload)),
+        ("result", _dump(job.result) if job.status == "done" else None),
+        ("error", _error(job.error) or None),
     ]
     for run in job.history:
         took = (run.ended_at - run.began_at).total_seconds()
         words = f"{_when(run.began_at, zone)}, {took:.3f} s, {run.worker}: {_end_of(run, job)}"
-        rows.append((f"run {run.number}", _text(words)))
-    _print_fields(rows)
+        rows.append((f"run {run.number}", words))
+    _print_fields(rows, zone)
     if job.error and job.error.traceback:
         lines = job.error.traceback[-_LONGEST:].splitlines()
         print_columns([[Cell(escape(line).rstrip(), "dim")] for line in lines])
@@ -131,8 +123,12 @@ def print_job(job: Job, zone: tzinfo | None = None) -> None:
 def _end_of(run: Attempt, job: Job) -> str:
     """Why no other: what ends without an error has done the job, which then is over, or was cancelled."""
     if run.error:
-        return f"{run.error.type}: {run.error.message}"
+        return _error(run.error)
     return "ok" if job.status == "done" and run is job.history[-1] else "cancelled"
+
+
+def _error(error: JobError | None) -> str:
+    return f"{error.type}: {error.message}" if error else ""
 
 
 def print_explanation(explanation: Explanation) -> None:
@@ -140,160 +136,149 @@ def print_explanation(explanation: Explanation) -> None:
     typer.echo(escape(explanation.text))
 
 
+def print_logs(logs: JobLogs, zone: tzinfo | None = None) -> None:
+    """`time attempt level logger message` a line, the rest of a message indented; on stderr, how many were cut."""
+    if logs.cut:
+        words = counted(logs.cut, "older line", "was cut", "were cut")
+        typer.echo(f"{words}: the logs of a job are kept up to a limit", err=True)
+    for line in logs.lines:
+        head = f"{_when(line.at, zone, 'milliseconds')} #{line.attempt} {escape(line.level)}"
+        first, *others = line.message.splitlines() or [""]
+        sys.stdout.write(f"{head} {escape(line.logger)}: {escape(first)}\n")
+        for other in others:
+            sys.stdout.write(f"    {escape(other)}\n")
+    sys.stdout.flush()
+
+
+def print_json_lines(logs: JobLogs) -> None:
+    """An object a line."""
+    for line in logs.lines:
+        sys.stdout.write(f"{_dump(msgspec.to_builtins(line))}\n")
+    sys.stdout.flush()
+
+
 def print_schedules(schedules: list[ScheduleInfo], zone: tzinfo | None = None) -> None:
     """A line a schedule."""
-    if not schedules:
-        typer.echo("no schedules")
-        return
     rows = [
         (
-            _text(each.name),
-            _text(each.type),
-            _text(_timing(each)),
-            Cell(_when(each.next_at[0], zone)) if each.next_at else Cell("paused", "yellow"),
-            Cell(until(each.next_at[0]) if each.next_at else ""),
-            Cell(_when(each.last_at, zone) if each.last_at else ""),
+            *(each.name, each.type, _timing(each)),
+            *((each.next_at[0], until(each.next_at[0])) if each.next_at else (_PAUSED, None)),
+            each.last_at,
         )
         for each in schedules
     ]
-    print_columns([_header("NAME", "TYPE", "TIMING", "NEXT", "", "LAST RUN"), *rows])
+    _print_table("schedules", ("NAME", "TYPE", "TIMING", "NEXT", "", "LAST RUN"), rows, zone)
 
 
 def print_schedule(schedule: ScheduleInfo, zone: tzinfo | None = None) -> None:
     """All of a schedule, a field a line, and its next ticks."""
     ticks = [f"{_when(moment, zone)} {until(moment)}" for moment in schedule.next_at]
-    last = None
-    if schedule.last_at is not None:
-        last = _text(f"{_when(schedule.last_at, zone)}, job {schedule.last_job}")
-    _print_fields(
-        [
-            ("name", _text(schedule.name)),
-            ("type", _text(schedule.type)),
-            ("queue", _text(schedule.queue)),
-            ("payload", _text(_dump(schedule.payload))),
-            ("timing", _text(_timing(schedule))),
-            ("missed", _MISSED[schedule.missed]),
-            ("last run", last),
-            ("next", "none while paused" if schedule.paused else ticks[0]),
-            *(("", tick) for tick in ticks[1:]),
-        ]
-    )
+    last = schedule.last_at and f"{_when(schedule.last_at, zone)}, job {schedule.last_job}"
+    rows = [
+        ("name", schedule.name),
+        ("type", schedule.type),
+        ("queue", schedule.queue),
+        ("payload", _dump(schedule.payload)),
+        ("timing", _timing(schedule)),
+        ("missed", _MISSED[schedule.missed]),
+        ("last run", last),
+        ("next", "none while paused" if schedule.paused else ticks[0]),
+    ]
+    _print_fields([*rows, *(("", tick) for tick in ticks[1:])], zone)
+
+
+def print_schedule_state(schedule: ScheduleInfo, zone: tzinfo | None = None) -> None:
+    """`ping paused`, or with which tick it goes on."""
+    state = "paused"
+    if not schedule.paused:
+        state = f"resumed: next {_when(schedule.next_at[0], zone)} {until(schedule.next_at[0])}"
+    typer.echo(f"{escape(schedule.name)} {state}")
 
 
 def print_queues(queues: list[QueueInfo]) -> None:
     """A line a queue."""
-    _print_table(
-        "queues",
-        ("QUEUE", "STATE", "SCHEDULED", "QUEUED", "RUNNING"),
-        [
-            (
-                _text(each.name),
-                Cell("paused", "yellow") if each.paused else Cell("running"),
-                *_numbers(each.scheduled, each.queued, each.running),
-            )
-            for each in queues
-        ],
-    )
+    rows = [
+        (each.name, _PAUSED if each.paused else "running", each.scheduled, each.queued, each.running)
+        for each in queues
+    ]
+    _print_table("queues", ("QUEUE", "STATE", "SCHEDULED", "QUEUED", "RUNNING"), rows)
+
+
+def print_queue_state(queue: QueueInfo) -> None:
+    """`mail paused`, and the jobs that it holds."""
+    state = "paused" if queue.paused else "running"
+    waiting = counted(queue.scheduled + queue.queued, "job", "waiting", "waiting")
+    typer.echo(f"{escape(queue.name)} {state}: {waiting}, {queue.running:,} running")
 
 
 def print_workers(workers: list[Worker], zone: tzinfo | None = None) -> None:
     """A line a worker."""
-    _print_table(
-        "workers",
-        ("WORKER", "SLOTS", "RUNNING", "QUEUES", "STARTED", "SEEN", "TYPES"),
-        [
-            (
-                _text(each.name),
-                *_numbers(each.slots, len(each.running)),
-                _text(queues_text(each)),
-                Cell(_when(each.started_at, zone)),
-                Cell(_when(each.seen_at, zone)),
-                _text(", ".join(each.types)),
-            )
-            for each in workers
-        ],
-    )
+    rows = [
+        (
+            *(each.name, each.slots, len(each.running), queues_text(each)),
+            *(each.started_at, each.seen_at, ", ".join(each.types)),
+        )
+        for each in workers
+    ]
+    names = ("WORKER", "SLOTS", "RUNNING", "QUEUES", "STARTED", "SEEN", "TYPES")
+    _print_table("workers", names, rows, zone)
 
 
 def print_limits(limits: list[LimitInfo], zone: tzinfo | None = None) -> None:
     """A line a limit: of a queue, of a type, or of a key of its payloads."""
-    _print_table(
-        "limits",
-        ("QUEUE", "TYPE", "KEY", "RATE", "CONCURRENCY", "RUNNING", "QUEUED", "NEXT"),
-        [
-            (
-                _text(each.queue or ""),
-                _text(each.type or ""),
-                _text("(each)" if each.is_keyed and each.key is None else each.key or ""),
-                _text(each.rate or ""),
-                *_numbers(each.concurrency, each.running, each.waiting),
-                Cell(_next(each, zone)),
-            )
-            for each in limits
-        ],
-    )
-
-
-def _next(limit: LimitInfo, zone: tzinfo | None) -> str:
-    if limit.cools_until is not None:
-        return f"cools until {_when(limit.cools_until, zone)}"
-    return _when(limit.next_at, zone) if limit.next_at else ""
+    rows = [
+        (
+            *(each.queue, each.type, "(each)" if each.is_keyed and each.key is None else each.key, each.rate),
+            *(each.concurrency, each.running, each.waiting),
+            f"cools until {_when(each.cools_until, zone)}" if each.cools_until else each.next_at,
+        )
+        for each in limits
+    ]
+    names = ("QUEUE", "TYPE", "KEY", "RATE", "CONCURRENCY", "RUNNING", "QUEUED", "NEXT")
+    _print_table("limits", names, rows, zone)
 
 
 def print_stats(stats: Stats) -> None:
     """A line a status; rates where they are known."""
     rates = stats.per_second
-    names = [name for name in msgspec.structs.asdict(stats) if name != "per_second"]
     rows = [
-        (_status(name), *_numbers(getattr(stats, name)), Cell(f"{rates[name]:g}" if name in rates else ""))
-        for name in names
+        (_status(name), count, f"{rates[name]:g}" if name in rates else None)
+        for name, count in msgspec.structs.asdict(stats).items()
+        if name != "per_second"
     ]
     _print_table("jobs", ("STATUS", "JOBS", "PER SECOND" if rates else ""), rows)
 
 
-def _print_table(what: str, names: Sequence[str], rows: Sequence[Row]) -> None:
-    if rows:
-        print_columns([_header(*names), *rows])
-    else:
+def _print_table(
+    what: str, names: Sequence[str], rows: Sequence[Sequence[Value]], zone: tzinfo | None = None
+) -> None:
+    if not rows:
         typer.echo(f"no {what}")
+        return
+    header = [Cell(name, "bold") for name in names]
+    print_columns([header, *([_cell(value, zone) for value in row] for row in rows)])
 
 
-def _numbers(*numbers: int | None) -> list[Cell]:
-    return [Cell("" if number is None else f"{number:,}") for number in numbers]
-
-
-def _print_fields(fields: Sequence[tuple[str, Cell | str | None]]) -> None:
+def _print_fields(fields: Sequence[tuple[str, Value]], zone: tzinfo | None) -> None:
     """A field a line; those that are None are left out."""
-    given = [
-        (name, Cell(value) if isinstance(value, str) else value)
-        for name, value in fields
-        if value is not None
-    ]
-    print_columns([(Cell(name, "bold"), value) for name, value in given])
+    print_columns([(Cell(name, "bold"), _cell(value, zone)) for name, value in fields if value is not None])
 
 
-def _header(*names: str) -> list[Cell]:
-    return [Cell(name, "bold") for name in names]
-
-
-def hold_in_words(schedule: ScheduleInfo, zone: tzinfo | None = None) -> str:
-    """`ping paused`, or with which tick it goes on."""
-    if schedule.paused:
-        return f"{escape(schedule.name)} paused"
-    moment = schedule.next_at[0]
-    return f"{escape(schedule.name)} resumed: next {_when(moment, zone)} {until(moment)}"
-
-
-_UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))
+def _cell(value: Value, zone: tzinfo | None) -> Cell:
+    """Text is cut and escaped; None is empty."""
+    if isinstance(value, Cell):
+        return value
+    if isinstance(value, datetime):
+        return Cell(_when(value, zone))
+    if isinstance(value, int):
+        return Cell(f"{value:,}")
+    text = value or ""
+    return Cell(escape(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…").rstrip())
 
 
 def until(moment: datetime, now: datetime | None = None) -> str:
     """How long that is from now, in words: `in 13 h`."""
-    seconds = (moment - (now or datetime.now(UTC))).total_seconds()
-    for unit, name in _UNITS:
-        if seconds >= 2 * unit:
-            return f"in {seconds // unit:.0f} {name}"
-    return f"in {max(seconds, 0.0):.0f} s"
+    return f"in {age((moment - (now or datetime.now(UTC))).total_seconds())}"
 
 
 def _timing(schedule: ScheduleInfo) -> str:
@@ -303,16 +288,11 @@ def _timing(schedule: ScheduleInfo) -> str:
     return f"every {int(schedule.every) if schedule.every.is_integer() else schedule.every} s"
 
 
-def _text(value: str) -> Cell:
-    shown = value if len(value) <= _LONGEST else f"{value[:_LONGEST]}…"
-    return Cell(escape(shown).rstrip())
-
-
 def _status(status: str) -> Cell:
     return Cell(str(status), _COLOURS.get(str(status), ""))
 
 
-def _when(moment: datetime, zone: tzinfo | None) -> str:
+def _when(moment: datetime, zone: tzinfo | None, precision: str = "seconds") -> str:
     """In the zone, or else in local time: with its offset, so that it can be pasted back as `--run-at`."""
-    text = moment.astimezone(zone).isoformat(timespec="seconds")
+    text = moment.astimezone(zone).isoformat(timespec=precision)
     return text.replace("+00:00", "Z") if zone is UTC else text

@@ -9,26 +9,19 @@ import typer
 
 from ...errors import UnreachableError
 from ...settings import Settings
-from ..guard import fail, guarded
+from ..guard import fail
 from ..jobs import Json
-from ..options import with_settings
+from ..options import option, with_settings
 
 _PORT = 8080
 """Where it looks if JOBPIPE_PORT is 0, which means any."""
 _PATIENCE = 5.0
 """Seconds for an answer."""
 _URL = Annotated[
-    str | None,
-    typer.Option(
-        "--url",
-        metavar="URL",
-        help="URL of the running service (default: port JOBPIPE_PORT on this machine)",
-        show_default=False,
-    ),
+    str | None, option("URL", "URL of the running service (default: port JOBPIPE_PORT on this machine)")
 ]
 
 
-@guarded
 @with_settings(["token"], {"url": _URL})
 def top(
     *,

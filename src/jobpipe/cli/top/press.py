@@ -61,36 +61,31 @@ def _enter(mode: Mode) -> Action:
     return lambda state, _: Step(replace(state, mode=mode))
 
 
-def _hold(state: State, now: datetime) -> Step:
-    """Pause the chosen queue, or resume it."""
+def _on_chosen(panel: Panel, what: str, act: Callable[[State, str], Step]) -> Action:
+    """Act on the chosen row of a panel; elsewhere, and without one, say what the key is for."""
+
+    def do(state: State, now: datetime) -> Step:
+        name = chosen(state) if state.panel is panel else None
+        if name is not None:
+            return act(state, name)
+        where = "there is none here" if state.panel is panel else f"go to {panel} with Tab"
+        return Step(told(state, f"{what}: {where}", now))
+
+    return do
+
+
+def _hold(state: State, name: str) -> Step:
+    """Pause a queue, or resume it."""
     paused = {queue.name: queue.paused for queue in state.snapshot.queues}
-    name = chosen(state) if state.panel is Panel.QUEUES else None
-    if name is None:
-        return _misplaced(state, "p pauses and resumes a queue", Panel.QUEUES, now)
     return Step(state, Order("resume" if paused[name] else "pause", name))
 
 
-def _retry(state: State, now: datetime) -> Step:
-    """Run the chosen job again."""
-    name = chosen(state) if state.panel is Panel.FAILED else None
-    if name is None:
-        return _misplaced(state, "r runs a failed job again", Panel.FAILED, now)
+def _retry(state: State, name: str) -> Step:
     return Step(state, Order("retry", name))
 
 
-def _ask_to_cancel(state: State, now: datetime) -> Step:
-    """Ask whether the chosen job is to be cancelled."""
-    name = chosen(state) if state.panel is Panel.RUNNING else None
-    if name is None:
-        return _misplaced(state, "c cancels a running job", Panel.RUNNING, now)
+def _ask_to_cancel(state: State, name: str) -> Step:
     return Step(replace(state, mode=Mode.ASK, order=Order("cancel", name), notice=None))
-
-
-def _misplaced(state: State, what: str, panel: Panel, now: datetime) -> Step:
-    text = f"{what}: go to {panel} with Tab"
-    if state.panel is panel:
-        text = f"{what}: there is none here"
-    return Step(told(state, text, now))
 
 
 def _say_yes(state: State, _: datetime) -> Step:
@@ -132,9 +127,9 @@ _KEYS: Mapping[Mode, Mapping[str, Action]] = {
         **_MOVES,
         "k": _move(-1),
         "j": _move(1),
-        "p": _hold,
-        "r": _retry,
-        "c": _ask_to_cancel,
+        "p": _on_chosen(Panel.QUEUES, "p pauses and resumes a queue", _hold),
+        "r": _on_chosen(Panel.FAILED, "r runs a failed job again", _retry),
+        "c": _on_chosen(Panel.RUNNING, "c cancels a running job", _ask_to_cancel),
         "/": _enter(Mode.FILTER),
         "?": _enter(Mode.HELP),
         "escape": _clear,

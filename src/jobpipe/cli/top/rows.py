@@ -69,7 +69,8 @@ def panel_lines(
             line.stylize("reverse")
         lines.append(line)
     if not rows and room > 0:
-        lines.append(Text(fit(f"  {_nothing(state, panel)}", width, glyphs), "dim"))
+        nothing = "nothing matches the filter" if state.filter else _NOTHING[panel]
+        lines.append(Text(fit(f"  {nothing}", width, glyphs), "dim"))
     lines += [Text("")] * (height - len(lines))
     return lines[:height]
 
@@ -106,15 +107,12 @@ def _number(state: State, panel: Panel) -> str:
     return f"{total:,}" if shown >= total else f"{shown:,} of {total:,}"
 
 
-def _nothing(state: State, panel: Panel) -> str:
-    if state.filter:
-        return "nothing matches the filter"
-    return {
-        Panel.QUEUES: "no queues yet: a queue appears with its first job",
-        Panel.RUNNING: "no jobs are running",
-        Panel.WORKERS: "no workers: start one with jobpipe worker",
-        Panel.FAILED: "no jobs have failed",
-    }[panel]
+_NOTHING = {
+    Panel.QUEUES: "no queues yet: a queue appears with its first job",
+    Panel.RUNNING: "no jobs are running",
+    Panel.WORKERS: "no workers: start one with jobpipe worker",
+    Panel.FAILED: "no jobs have failed",
+}
 
 
 def _columns(panel: Panel, width: int) -> list[Column]:

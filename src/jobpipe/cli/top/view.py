@@ -116,24 +116,19 @@ def _counts(state: State, width: int, glyphs: Glyphs) -> Text:
 
 def _panels(state: State, width: int, height: int, now: datetime, glyphs: Glyphs) -> list[Text]:
     """The panels one below the other, or, where there is room, two and two."""
-    if width < _SIDE_BY_SIDE:
-        heights = _heights(state, list(Panel), height)
+
+    def stacked(panels: list[Panel], width: int) -> list[Text]:
+        shares = zip(panels, _heights(state, panels, height), strict=True)
         return [
             line
-            for panel, share in zip(Panel, heights, strict=True)
+            for panel, share in shares
             for line in panel_lines(state, panel, width, share, now, glyphs, has_keys=panel is state.panel)
         ]
+
+    if width < _SIDE_BY_SIDE:
+        return stacked(list(Panel), width)
     half = (width - 2) // 2
-    sides = []
-    for panels in ([Panel.QUEUES, Panel.WORKERS], [Panel.RUNNING, Panel.FAILED]):
-        shares = zip(panels, _heights(state, panels, height), strict=True)
-        sides.append(
-            [
-                line
-                for panel, share in shares
-                for line in panel_lines(state, panel, half, share, now, glyphs, has_keys=panel is state.panel)
-            ]
-        )
+    sides = stacked([Panel.QUEUES, Panel.WORKERS], half), stacked([Panel.RUNNING, Panel.FAILED], half)
     return [_beside(left, right, half) for left, right in zip(*sides, strict=True)]
 
 
@@ -209,14 +204,7 @@ def _keys(state: State, width: int, glyphs: Glyphs) -> Text:
         Mode.HELP: ["any key: back", "q quit"],
     }.get(
         state.mode,
-        [
-            f"{glyphs.arrows} select",
-            "Tab panel",
-            _KEYS_OF[state.panel],
-            "/ filter",
-            "? help",
-            "q quit",
-        ],
+        [f"{glyphs.arrows} select", "Tab panel", _KEYS_OF[state.panel], "/ filter", "? help", "q quit"],
     )
     words = list(filter(None, words))
     ranks = list(range(len(words), 0, -1))  # what is not told by itself is told by the help

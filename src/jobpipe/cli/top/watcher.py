@@ -62,8 +62,8 @@ def look(target: ServiceTarget, url: str) -> Snapshot:
         url=url,
         stats=target.stats(),
         queues=target.queues(),
-        running=target.page(_MOST_RUNNING, None, status="running").jobs,
-        failed=target.page(_MOST_FAILED, None, status="failed").jobs,
+        running=target.page(limit=_MOST_RUNNING, status="running").jobs,
+        failed=target.page(limit=_MOST_FAILED, status="failed").jobs,
         workers=target.workers(),
         at=datetime.now(UTC),
     )
