@@ -155,7 +155,9 @@ def is_served(service: Program) -> bool:
 
 def test_the_stop_is_not_held_up_by_clients(durable: Start, crowd: Crowd) -> None:
     """Fault 26: those that read see a proper end of their stream, the others are cut off."""
-    service = durable.serve("--workers", "0")
+    service = durable.serve(
+        "--workers", "0", "--grace", "10"
+    )  # on a busy machine a proper end takes its time
     for _ in range(CLIENTS // 2):
         crowd.readers.add(crowd.open(service))
         crowd.open(service, room=4_096)
@@ -163,7 +165,7 @@ def test_the_stop_is_not_held_up_by_clients(durable: Start, crowd: Crowd) -> Non
     signalled_at = time.monotonic()
     service.signal(signal.SIGTERM)
     assert service.code() == 0
-    # The grace is a second and the end takes two; the rest is for a machine that is busy: the clients stay for ever.
-    assert time.monotonic() - signalled_at < 20
+    # The grace and the two seconds beyond it, and some for a machine that is busy: the clients stay for ever.
+    assert time.monotonic() - signalled_at < 30
     eventually(lambda: len(crowd.readers.ended) == CLIENTS // 2, "a stream has no end")
     assert {tail[-5:] for tail in crowd.readers.ended} == {b"0\r\n\r\n"}

@@ -22,6 +22,7 @@ from jobpipe.web.app import make_app
 from jobpipe.web.openapi import document as documented
 
 from ..faults.programs import Program
+from ..support.waiting import LIMIT
 from .conftest import JOBS, SCHEDULE, put_schedule
 
 Case = schemathesis.Case[Any]
@@ -29,6 +30,7 @@ EXAMPLES = 15
 KNOWN = {"id": JOBS, "name": (SCHEDULE,)}
 STREAMS = ["/events", "/jobs/{id}/events"]
 STREAM_SECONDS = 0.2
+"""How long a stream is read; an answer that is none may take longer, on a busy machine."""
 ON_DATA: list[schemathesis.CheckFunction] = [checks.positive_data_acceptance, checks.negative_data_rejection]
 """What no longer holds once a test has put in a value of its own."""
 
@@ -137,7 +139,10 @@ def test_every_answer_is_in_the_document(
 @schema.include(path=STREAMS).parametrize()
 def test_a_stream_of_events_is_one_in_the_document(case: Case, services: dict[str, Program]) -> None:
     for service in services.values():
-        case.call_and_validate(base_url=service.url, timeout=STREAM_SECONDS)
+        try:
+            case.call_and_validate(base_url=service.url, timeout=STREAM_SECONDS)
+        except requests.ReadTimeout:
+            case.call_and_validate(base_url=service.url, timeout=LIMIT)
 
 
 @without_token.exclude(path=["/health", "/livez", "/readyz"]).parametrize()
