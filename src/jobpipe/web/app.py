@@ -18,7 +18,7 @@ from .auth import Guard
 from .body import HELD, Bodies, HeldBody
 from .extensions import cut
 from .openapi import document
-from .operation import Operation
+from .operation import endpoints_of
 from .pages import Pages
 from .place import path_of, root_of
 from .problems import NoSuchPathError, WrongMethodError
@@ -30,8 +30,9 @@ from .routes.schedules import ScheduleRoutes
 from .routes.service import ServiceRoutes
 from .safety import safely
 from .site import Site
-from .sse.events import HEARTBEAT, Events
+from .sse.events import Events
 from .sse.job_stream import JobStream
+from .sse.stream import HEARTBEAT
 from .tally import Tally
 
 if TYPE_CHECKING:
@@ -77,12 +78,13 @@ class WebApp:
             self.events,
             JobStream(self.site, heartbeat),
         )
-        self.calls: list[Operation] = [call for part in parts for call in part.calls()]
+        endpoints = [endpoint for part in parts for endpoint in endpoints_of(part)]
+        self.calls = [endpoint.operation for endpoint in endpoints]
         """The table of all that can be called."""
         own.openapi = document(self.calls)
         self._probes = frozenset(call.path for call in self.calls if call.is_probe)
         self._pages = Pages()
-        calls = [Route(call.path, call.endpoint, methods=[call.method]) for call in self.calls]
+        calls = [Route(each.operation.path, each, methods=[each.operation.method]) for each in endpoints]
         self._starlette = Starlette(
             routes=[*calls, *self._pages.routes()],
             exception_handlers={404: _no_such_path, 405: self._wrong_method},

@@ -117,7 +117,7 @@ def _types(call: Operation) -> list[Any]:
 
 
 def _operation(call: Operation, known: dict[int, Any], components: dict[str, Any]) -> dict[str, Any]:
-    refusals = call.refusals | (_PROBE if call.is_probe else _EVERY)
+    refusals = {*call.refusals, *(_PROBE if call.is_probe else _EVERY)}
     if not call.is_probe:
         refusals |= _WRITE if call.method != "GET" else frozenset()
         refusals |= _BODY if call.body is not None else frozenset()

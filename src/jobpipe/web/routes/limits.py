@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 from starlette.requests import Request
-from starlette.responses import Response
 
 from ...gateway.limits import MOST_KEYS, LimitInfo
-from ..operation import Operation, json_response
+from ..operation import Operation
 from ..site import Site
 
 
@@ -25,18 +24,11 @@ class LimitRoutes:
     def __init__(self, site: Site) -> None:
         self._pipe = site.pipe
 
-    def calls(self) -> list[Operation]:
-        """The rows of the table."""
-        return [
-            Operation(
-                method="GET",
-                path="/limits",
-                handler=self.all,
-                summary="The limits of queues and job types, their current use, and the jobs that hold them",
-                answers={200: LimitList},
-            )
-        ]
-
-    async def all(self, _: Request) -> Response:
+    @Operation(
+        "GET",
+        "/limits",
+        "The limits of queues and job types, their current use, and the jobs that hold them",
+    )
+    async def all(self, _: Request) -> LimitList:
         found = await self._pipe.limits()
-        return json_response(LimitList(found, sum(each.key is not None for each in found) < MOST_KEYS))
+        return LimitList(found, sum(each.key is not None for each in found) < MOST_KEYS)
