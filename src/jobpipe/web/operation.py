@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from http import HTTPStatus
+from types import NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_type_hints
 
 import msgspec
@@ -54,7 +55,7 @@ class Operation:
     _: KW_ONLY
     answers: Mapping[int, Any] = field(default_factory=dict)
     """Status → the type of the answer, its media type where it is no JSON, or a Stream; the first is the status of what
-    the handler returns. Without any, it is 200 with the handler's type."""
+    the handler returns. Without any, it is 200 with the handler's type, or 204 if that is None."""
     body: Any = None
     """The type of what is sent."""
     is_body_optional: bool = False
@@ -68,7 +69,10 @@ class Operation:
 
     def __call__(self, handler: H) -> H:
         """Declare the handler, a method of a class of routes."""
-        answers = self.answers or {HTTPStatus.OK.value: get_type_hints(handler)["return"]}
+        answers = self.answers
+        if not answers:
+            returned = get_type_hints(handler)["return"]
+            answers = {204: None} if returned is NoneType else {200: returned}
         setattr(handler, _DECLARED, replace(self, answers=answers))
         return handler
 

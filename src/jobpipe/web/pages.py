@@ -11,7 +11,6 @@ import re
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 
 import msgspec
 from starlette.requests import Request
@@ -56,8 +55,9 @@ class Pages:
     """The routes of everything that a browser loads before it asks for data."""
 
     def __init__(self) -> None:
-        found = {file.name: file.read_bytes() for file in _files()}
-        self._files = {name: _File(body, _TYPES[name.rpartition(".")[2]]) for name, body in found.items()}
+        folder = files("jobpipe.web").joinpath("dashboard")
+        found = {file.name: file.read_bytes() for file in folder.iterdir() if _suffix(file.name) in _TYPES}
+        self._files = {name: _File(body, _TYPES[_suffix(name)]) for name, body in found.items()}
         digest = sha256(b"\0".join(name.encode() + b"\0" + found[name] for name in sorted(found)))
         self._digest = digest.hexdigest()[:16]
         self._meta = _File(msgspec.json.encode(_meta()), "application/json")
@@ -102,9 +102,8 @@ class Pages:
         return _reply(request, self._files[name], _FOR_GOOD)
 
 
-def _files() -> list[Traversable]:
-    folder = files("jobpipe.web").joinpath("dashboard")
-    return [file for file in folder.iterdir() if file.name.rpartition(".")[2] in _TYPES]
+def _suffix(name: str) -> str:
+    return name.rpartition(".")[2]
 
 
 def _reply(request: Request, file: _File, cache: str, status: int = 200) -> Response:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import BadInputError, QueueFullError, StoppingError, TooManyScheduledError
 from ..model.admission import Bounds
+from .asgi import until_gone
 from .body import BESIDE_PAYLOAD, ClientGone
-from .extensions import until_gone
 from .problems import NotReadyError
 
 if TYPE_CHECKING:

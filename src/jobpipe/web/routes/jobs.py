@@ -123,26 +123,16 @@ class JobRoutes:
     async def failures(self, request: Request) -> Failures:
         return await self._pipe.failures()
 
-    @Operation("GET", "/jobs/{id}", "A job with its history", refusals=(404,))
+    @Operation("GET", "/jobs/{id}", "A job with its history")
     async def get(self, request: Request) -> Job:
         return await self._pipe.get(_id_of(request))
 
-    @Operation(
-        "DELETE",
-        "/jobs/{id}",
-        "Delete a finished job: its id is free again",
-        answers={204: None},
-        refusals=(404, 409),
-    )
+    @Operation("DELETE", "/jobs/{id}", "Delete a finished job: its id is free again", refusals=(409,))
     async def delete(self, request: Request) -> None:
         await self._pipe.delete(_id_of(request))
 
     @Operation(
-        "GET",
-        "/jobs/{id}/wait",
-        "Wait until a job is finished, or the timeout has passed",
-        query=WaitQuery,
-        refusals=(404,),
+        "GET", "/jobs/{id}/wait", "Wait until a job is finished, or the timeout has passed", query=WaitQuery
     )
     async def wait(self, request: Request) -> Job:
         id = _id_of(request)
@@ -154,16 +144,15 @@ class JobRoutes:
         "/jobs/{id}/logs",
         "What the runs of a job logged; with after, only the lines after that number",
         query=LogsQuery,
-        refusals=(404,),
     )
     async def logs(self, request: Request) -> JobLogs:
         return await self._pipe.logs(_id_of(request), after=request.scope["query"].after)
 
-    @Operation("GET", "/jobs/{id}/explain", "Why a job is not running", refusals=(404,))
+    @Operation("GET", "/jobs/{id}/explain", "Why a job is not running")
     async def explain(self, request: Request) -> Explanation:
         return await self._pipe.explain(_id_of(request))
 
-    @Operation("POST", "/jobs/{id}/cancel", "Cancel a job", refusals=(404, 409))
+    @Operation("POST", "/jobs/{id}/cancel", "Cancel a job", refusals=(409,))
     async def cancel(self, request: Request) -> Job:
         return await self._pipe.cancel(_id_of(request))
 
@@ -173,7 +162,7 @@ class JobRoutes:
         "Retry a failed or cancelled job, with its payload or another",
         body=RetryRequest,
         is_body_optional=True,
-        refusals=(404, 409),
+        refusals=(409,),
     )
     async def retry(self, request: Request) -> Job:
         self._site.check_takes_jobs()

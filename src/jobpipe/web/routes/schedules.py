@@ -72,7 +72,7 @@ class ScheduleRoutes:
     async def all(self, _: Request) -> ScheduleList:
         return ScheduleList(await self._schedules.all())
 
-    @Operation("GET", "/schedules/{name}", "A schedule", refusals=(404,))
+    @Operation("GET", "/schedules/{name}", "A schedule")
     async def get(self, request: Request) -> ScheduleInfo:
         return await self._schedules.get(_name_of(request))
 
@@ -81,7 +81,6 @@ class ScheduleRoutes:
         "/schedules/{name}",
         "Create or change a schedule; with the same timing it keeps its ticks",
         body=ScheduleBody,
-        refusals=(404,),
     )
     async def put(self, request: Request) -> ScheduleInfo:
         name = _name_of(request)
@@ -107,31 +106,15 @@ class ScheduleRoutes:
         if any(tick > datetime.now(UTC) for tick in strange):
             raise BadInputError("next_at", "cannot be set, it follows from every, cron and tz: leave it out")
 
-    @Operation(
-        "DELETE",
-        "/schedules/{name}",
-        "Delete a schedule; its jobs stay",
-        answers={204: None},
-        refusals=(404,),
-    )
+    @Operation("DELETE", "/schedules/{name}", "Delete a schedule; its jobs stay")
     async def drop(self, request: Request) -> None:
         await self._schedules.drop(_name_of(request))
 
-    @Operation(
-        "POST",
-        "/schedules/{name}/pause",
-        "Pause a schedule: no tick fires until it is resumed",
-        refusals=(404,),
-    )
+    @Operation("POST", "/schedules/{name}/pause", "Pause a schedule: no tick fires until it is resumed")
     async def pause(self, request: Request) -> ScheduleInfo:
         return await self._schedules.pause(_name_of(request))
 
-    @Operation(
-        "POST",
-        "/schedules/{name}/resume",
-        "Resume a schedule with its next tick from now",
-        refusals=(404, 422),
-    )
+    @Operation("POST", "/schedules/{name}/resume", "Resume a schedule with its next tick from now")
     async def resume(self, request: Request) -> ScheduleInfo:
         return await self._schedules.resume(_name_of(request))
 
@@ -140,7 +123,6 @@ class ScheduleRoutes:
         "/schedules/{name}/run",
         "Enqueue its job now, in addition to its ticks",
         answers={202: Accepted},
-        refusals=(404,),
     )
     async def run(self, request: Request) -> Accepted:
         self._site.check_takes_jobs()

@@ -12,12 +12,12 @@ from ...errors import StoreError
 from ...gateway.history import Past
 from ...gateway.views import Stats, Worker, worker_of
 from ...model.counts import Tally
+from ..asgi import root_of
 from ..metrics import MEDIA_TYPE, MetricsPage
+from ..openapi import with_types
 from ..operation import Operation
-from ..place import root_of
 from ..problems import NotReadyError
 from ..site import Site
-from ..type_schemas import with_types
 
 
 class Health(Struct, frozen=True):

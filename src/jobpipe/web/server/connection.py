@@ -7,12 +7,14 @@ the timers (`check`), so that they cost a request nothing.
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import struct
+import termios
 from typing import TYPE_CHECKING, cast
 
 from ..problems import refusal_answer
 from .exchange import BadTarget, Exchange
 from .parser import NOT_HTTP, PIECE, Refusal, RequestParser
-from .unread import unsent
 
 if TYPE_CHECKING:
     from .request import Request
@@ -279,8 +281,15 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def taken(self) -> int:
-        """Bytes that the client has taken."""
-        return self._written - unsent(self._transport)
+        """Bytes that the client has taken; those that the system still holds are none, where that can be known."""
+        taken = self._written - self._transport.get_write_buffer_size()
+        try:
+            # Why: the system wakes us only when much of its buffer is free, which a slow reader takes minutes for.
+            descriptor = self._transport.get_extra_info("socket").fileno()
+            (held,) = struct.unpack("i", fcntl.ioctl(descriptor, termios.TIOCOUTQ, b"\0\0\0\0"))
+        except (OSError, ValueError, AttributeError):
+            return taken
+        return taken - int(held)
 
     def waiting_since(self) -> float | None:
         """Since when the client is waited for; None while it is the server's turn."""

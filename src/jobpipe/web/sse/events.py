@@ -16,7 +16,7 @@ from starlette.requests import Request
 
 from ...errors import BadInputError
 from ...model.job import JobStatus
-from ..extensions import WRITE
+from ..asgi import WRITE
 from ..operation import Operation, Stream, encode
 from ..problems import TooManyStreamsError
 from ..query import EventsQuery
@@ -99,7 +99,6 @@ class Events:
         answers={200: Stream(MEDIA_TYPE, SentEvent)},
         headers={"Last-Event-ID": LastEventId},
         query=EventsQuery,
-        refusals=(422,),
     )
     async def events(self, request: Request) -> ASGIApp:
         ends, asked = self._site.ending, _last_event_id(request.scope)

@@ -61,7 +61,6 @@ class JobStream:
         "/jobs/{id}/events",
         "Stream a job's status, progress and logs, from now to its end",
         answers={200: Stream(MEDIA_TYPE, JobStreamEvent)},
-        refusals=(404,),
     )
     async def events(self, request: Request) -> ASGIApp:
         id, ends = known_id(request.path_params["id"]), self._site.ending

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
-from ..extensions import cut, until_gone
+from ..asgi import cut, until_gone
 from ..site import is_cancelled
 
 if TYPE_CHECKING:
