@@ -16,10 +16,9 @@ from ...model.counts import Failures
 from ...model.ids import check_id
 from ...model.job import Job, JobError, JobStatus, Progress
 from ...model.logs import JobLogs
-from ...model.request import Name, Search, Tag
 from ..body import BESIDE_PAYLOAD, has_body, read_as
 from ..operation import Operation
-from ..query import JobsQuery, LogsQuery, WaitQuery
+from ..query import JobFilter, JobsQuery, LogsQuery, WaitQuery
 from ..site import Site
 
 
@@ -52,23 +51,15 @@ class JobList(Struct, frozen=True):
     next_cursor: str | None
 
 
-_FILTERS = ("status", "type", "queue", "tag", "error")
-
-
-class Selection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Selection(JobFilter, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which jobs: at least one filter, or all of them."""
 
-    status: JobStatus | UnsetType = UNSET
-    type: Name | UnsetType = UNSET
-    queue: Name | UnsetType = UNSET
-    tag: Tag | UnsetType = UNSET
-    error: Search | UnsetType = UNSET
     all: bool = False
 
     RULES: ClassVar[dict[str, Any]] = {
         "if": {"properties": {"all": {"const": True}}, "required": ["all"]},
         "then": {"maxProperties": 1},
-        "else": {"anyOf": [{"required": [name]} for name in _FILTERS]},
+        "else": {"anyOf": [{"required": [name]} for name in JobFilter.__struct_fields__]},
     }
     """What its schema says beyond the fields."""
 
@@ -95,9 +86,7 @@ class JobRoutes:
 
     @Operation("GET", "/jobs", "The newest jobs", query=JobsQuery)
     async def page(self, request: Request) -> JobList:
-        query: JobsQuery = request.scope["query"]
-        given = {name: value for name, value in msgspec.structs.asdict(query).items() if value is not UNSET}
-        page = await self._pipe.page(**given)
+        page = await self._pipe.page(**request.scope["query"].given())
         jobs = [msgspec.convert(job, ListedJob, from_attributes=True) for job in page.jobs]
         return JobList(jobs, page.next_cursor)
 
@@ -174,8 +163,7 @@ class JobRoutes:
 
 async def _each(request: Request, verb: Callable[..., Awaitable[int]]) -> Count:
     chosen = await read_as(Selection, request, BESIDE_PAYLOAD)
-    filters = {name: value for name in _FILTERS if (value := getattr(chosen, name)) is not UNSET}
-    return Count(await verb(all=chosen.all, **filters))
+    return Count(await verb(**chosen.given()))
 
 
 def _id_of(request: Request) -> str:

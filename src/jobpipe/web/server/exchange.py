@@ -36,7 +36,7 @@ class BadTarget(Exception):
     """What is asked for is not a path."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Exchange:
     """Lives from the head of a request until its answer is whole, or the client is gone."""
 
@@ -139,8 +139,8 @@ class Exchange:
     def _begin(self, status: int, headers: Iterable[Header]) -> None:
         self.is_started = True
         self._has_body = self.request.method != "HEAD" and status not in _WITHOUT_BODY
-        lines = [self._connection.date_line]
-        is_last = self.request.is_last or self._connection.is_ending
+        lines = [self._connection.server.date_line]
+        is_last = self.request.is_last or self._connection.server.is_closing
         for name, value in headers:
             if name == b"content-length":
                 self._left = int(value)

@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass, field
 Header = tuple[bytes, bytes]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Request:
     """Filled by the parser, read by the exchange."""
 
