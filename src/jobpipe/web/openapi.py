@@ -132,10 +132,7 @@ def _operation(call: Operation, known: dict[int, Any], components: dict[str, Any
         refusals |= _NAMED
     responses = {str(status): _answer(status, type, known) for status, type in sorted(call.answers.items())}
     for status in sorted(refusals):
-        responses[str(status)] = {
-            "description": HTTPStatus(status).phrase,
-            "content": {MEDIA_TYPE: {"schema": known[id(Problem)]}},
-        }
+        responses[str(status)] = _answer(status, Stream(MEDIA_TYPE, Problem), known)
         if status in _HEADERS:
             header = {"required": True, "schema": {"type": "string"}}
             responses[str(status)]["headers"] = {_HEADERS[status]: header}

@@ -6,8 +6,6 @@ Each stream reads the job and its new lines itself: when its status changes, and
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -77,19 +75,14 @@ class JobStream:
         return partial(self._stream, id, ends)
 
     async def _stream(self, id: str, ends: asyncio.Event, scope: Scope, receive: Receive, send: Send) -> None:
-        async def tell(write: Write) -> None:
-            async with aclosing(self._bodies(id)) as bodies:
-                async for body in bodies:
-                    await write(body)
-
         try:
-            patience = await stream(scope, receive, send, ends=ends, tell=tell)
+            patience = await stream(scope, receive, send, ends=ends, tell=partial(self._tell, id))
             await end(scope, receive, send, patience)
         finally:
             self.streams -= 1
 
-    async def _bodies(self, id: str) -> AsyncGenerator[bytes]:
-        """What to write, until the job is finished, or gone."""
+    async def _tell(self, id: str, write: Write) -> None:
+        """Write until the job is finished, or gone."""
         bell = Bell()
 
         def on_events(events: list[JobEvent]) -> None:
@@ -99,7 +92,7 @@ class JobStream:
         unsubscribe = await self._pipe.async_store.call(self._pipe.feed.subscribe, on_events)
         teller, quiet = _Teller(), 0.0
         try:
-            yield b": connected\n\n"
+            await write(b": connected\n\n")
             while True:
                 try:
                     job = await self._pipe.get(id)
@@ -111,12 +104,12 @@ class JobStream:
                 else:
                     body, is_running = teller.tell(job, logs), job.status is JobStatus.RUNNING
                     if job.is_finished:
-                        yield body
+                        await write(body)
                         return
                 if not body and quiet >= self._heartbeat:
                     body = SIGN_OF_LIFE.body
                 if body:
-                    yield body
+                    await write(body)
                     quiet = 0.0
                 pause = min(_LOOK_EVERY if is_running else _LOOK_AGAIN, self._heartbeat)
                 await bell.wait(pause)
