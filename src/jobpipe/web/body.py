@@ -100,9 +100,15 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
     if length and (len(length) > _LONGEST_NUMBER or int(length) > limit):
         raise _too_large(limit)
     held: HeldBody = scope[HELD]
+    message = await receive()
+    if message["type"] == "http.request" and not message.get("more_body"):
+        body: bytes = message.get("body", b"")
+        if len(body) > limit:
+            raise _too_large(limit)
+        held.add(len(body))
+        return body
     parts, size = [], 0
     while True:
-        message = await receive()
         if message["type"] == "http.disconnect":
             raise ClientGone
         parts.append(message.get("body", b""))
@@ -112,6 +118,7 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
         held.add(len(parts[-1]))
         if not message.get("more_body"):
             return b"".join(parts)
+        message = await receive()
 
 
 def _is_json(kind: bytes) -> bool:
