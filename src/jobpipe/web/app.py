@@ -14,24 +14,22 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from . import problems
+from .asgi import cut, path_of, root_of, safely
 from .auth import Guard
 from .body import HELD, Bodies, HeldBody
-from .extensions import cut
 from .openapi import document
-from .operation import Operation
+from .operation import endpoints_of
 from .pages import Pages
-from .place import path_of, root_of
 from .problems import NoSuchPathError, WrongMethodError
 from .routes.enqueue import Enqueue
 from .routes.jobs import JobRoutes
-from .routes.limits import LimitRoutes
 from .routes.queues import QueueRoutes
 from .routes.schedules import ScheduleRoutes
 from .routes.service import ServiceRoutes
-from .safety import safely
 from .site import Site
-from .sse.events import HEARTBEAT, Events
+from .sse.events import Events
 from .sse.job_stream import JobStream
+from .sse.stream import HEARTBEAT
 from .tally import Tally
 
 if TYPE_CHECKING:
@@ -46,17 +44,21 @@ _MOST_DELAYED = 100
 
 
 class WebApp:
-    """A pipe as an ASGI application."""
+    """A pipe as an ASGI application, and the service that runs its jobs in this process.
+
+    Without a service it is the one that the pipe knows at the time of a call, if any; with `lifespan` a server that knows
+    of lifespans starts and stops it. With `only_local`, none but this machine may call unless a token is set.
+    """
 
     def __init__(
         self,
         pipe: Jobpipe,
-        service: Service | None,
+        service: Service | None = None,
         *,
-        lifespan: bool,
-        heartbeat: float,
-        allowed_hosts: Collection[str],
-        only_local: bool,
+        lifespan: bool = False,
+        heartbeat: float = HEARTBEAT,
+        allowed_hosts: Collection[str] = (),
+        only_local: bool = False,
     ) -> None:
         self._allowed_hosts = allowed_hosts
         self._only_local = only_local
@@ -72,17 +74,17 @@ class WebApp:
             self._enqueue,
             JobRoutes(self.site),
             QueueRoutes(self.site),
-            LimitRoutes(self.site),
             ScheduleRoutes(self.site),
             self.events,
             JobStream(self.site, heartbeat),
         )
-        self.calls: list[Operation] = [call for part in parts for call in part.calls()]
+        endpoints = [endpoint for part in parts for endpoint in endpoints_of(part)]
+        self.calls = [endpoint.operation for endpoint in endpoints]
         """The table of all that can be called."""
         own.openapi = document(self.calls)
         self._probes = frozenset(call.path for call in self.calls if call.is_probe)
         self._pages = Pages()
-        calls = [Route(call.path, call.endpoint, methods=[call.method]) for call in self.calls]
+        calls = [Route(each.operation.path, each, methods=[each.operation.method]) for each in endpoints]
         self._starlette = Starlette(
             routes=[*calls, *self._pages.routes()],
             exception_handlers={404: _no_such_path, 405: self._wrong_method},
@@ -163,25 +165,5 @@ def _no_such_path(request: Request, _: Exception) -> Response:
     return problems.answer(NoSuchPathError(f"there is nothing at this path; see {place}"), request.scope)
 
 
-def make_app(
-    pipe: Jobpipe,
-    service: Service | None = None,
-    *,
-    lifespan: bool = False,
-    heartbeat: float = HEARTBEAT,
-    allowed_hosts: Collection[str] = (),
-    only_local: bool = False,
-) -> WebApp:
-    """The application for a pipe, and for the service that runs its jobs in this process.
-
-    Without a service it is the one that the pipe knows at the time of a call, if any; with `lifespan` a server that knows
-    of lifespans starts and stops it. With `only_local`, none but this machine may call unless a token is set.
-    """
-    return WebApp(
-        pipe,
-        service,
-        lifespan=lifespan,
-        heartbeat=heartbeat,
-        allowed_hosts=allowed_hosts,
-        only_local=only_local,
-    )
+make_app = WebApp
+"""The application for a pipe; the name by which other rooms know it."""

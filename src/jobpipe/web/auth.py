@@ -124,14 +124,13 @@ class Guard:
         self._check_host(hosts[0] if len(hosts) == 1 else None, scope)
 
     def _check_host(self, host: bytes | None, scope: Scope) -> None:
-        if host is None or not self._is_own(_host_of(b"http://" + host), scope):
+        found = None if host is None else _parts_of(b"http://" + host)
+        if host is None or found is None or not self._is_own(found[0], scope):
             raise ForeignHostError("this host name is not allowed: add it to JOBPIPE_ALLOWED_HOSTS")
         if len(self._good_hosts) < _KNOWN_HOSTS and not self._is_anywhere:
             self._good_hosts.add(host)
 
-    def _is_own(self, host: str | None, scope: Scope) -> bool:
-        if not host:
-            return False
+    def _is_own(self, host: str, scope: Scope) -> bool:
         if host == "localhost" or host in self._own or "*" in self._own or host.endswith(self._suffixes):
             return True
         # Why the server's own address is: an address, unlike a name, cannot be pointed at us by a stranger.
@@ -194,12 +193,6 @@ def _parts_of(url: bytes) -> tuple[str, int | None] | None:
     if parts.path or parts.query or parts.fragment or "@" in parts.netloc or not parts.hostname:
         return None
     return parts.hostname, port
-
-
-def _host_of(url: bytes) -> str | None:
-    """The name or address in a URL that has nothing but a host and a port."""
-    parts = _parts_of(url)
-    return parts and parts[0]
 
 
 def _is_same_place(origin: bytes, host: bytes) -> bool:

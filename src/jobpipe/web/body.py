@@ -6,13 +6,17 @@ No more than the limit is ever held; a body that is too long is refused as soon 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from ..model.json import parse
+from ..model.request import convert
 from .problems import BodyTooLargeError, ContentTypeError, TooManyBodiesError
 
 if TYPE_CHECKING:
+    from starlette.requests import Request
     from starlette.types import Receive, Scope
+
+T = TypeVar("T")
 
 JSON = b"application/json"
 BESIDE_PAYLOAD = 65_536
@@ -67,10 +71,12 @@ class ClientGone(Exception):
     """The client has left; nobody waits for an answer."""
 
 
-async def read_json(scope: Scope, receive: Receive, limit: int) -> Any:
-    """The JSON value of the body."""
-    body = await read_body(scope, receive, limit)
-    return parse(body) if len(body) < LONG else await asyncio.to_thread(parse, body)
+async def read_as(type: type[T], request: Request, limit: int) -> T:
+    """The JSON value of the body, as the type."""
+    body = await read_body(request.scope, request.receive, limit)
+    value = parse(body) if len(body) < LONG else await asyncio.to_thread(parse, body)
+    found: T = convert(value, type)
+    return found
 
 
 def has_body(scope: Scope) -> bool:

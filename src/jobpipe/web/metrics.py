@@ -16,10 +16,10 @@ from prometheus_client.utils import floatToGoString
 
 from rate_envelope_queue.integrations.prometheus import Exporter
 
+from ..model.counts import Counts
 from ..worker.meters import BUCKETS, Histogram
 
 if TYPE_CHECKING:
-    from ..model.counts import Counts
     from ..worker.runner import Runner
     from .site import Site
 
@@ -35,7 +35,7 @@ class MetricsPage:
         self._registry = CollectorRegistry()
         self._registry.register(self)
         self._exporter = Exporter(registry=self._registry)
-        self._counts: Counts | None = None
+        self._counts = Counts([], frozenset())
         self._runner: Runner | None = None
 
     async def render(self) -> bytes:
@@ -56,12 +56,10 @@ class MetricsPage:
     def collect(self) -> Iterable[Metric]:
         """The families, with samples."""
         now: Counter[tuple[str, str]] = Counter()
-        ever: Counter[tuple[str, str]] = Counter()
-        for tally in self._counts.tallies if self._counts is not None else ():
+        ever: Counter[tuple[str, str]] = Counter(self._counts.retired)
+        for tally in self._counts.tallies:
             now[tally.queue, tally.status] += tally.count
             ever[tally.type, tally.status] += tally.total
-        for (type, status), total in self._counts.retired.items() if self._counts is not None else ():
-            ever[type, status] += total
         meters = None if self._site.service is None else self._site.service.meters
         return _families(
             ever, now, meters.run_seconds if meters else {}, meters.wait_seconds if meters else {}

@@ -1,13 +1,13 @@
-"""The OpenAPI document, made from the table of calls and the types that they take and give."""
+"""The OpenAPI document, made from the table of calls and the types that they take and give, those of jobs among them."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import NODEFAULT, UNSET
@@ -16,11 +16,16 @@ from ..model.request import Id, Name
 from .operation import Operation, Stream
 from .problems import MEDIA_TYPE, Problem
 
+if TYPE_CHECKING:
+    from ..jobtypes.jobtype import JobType
+
 _EVERY = frozenset({400, 401, 422, 429, 500, 503})
 """Problems that any call but a probe may come to: host, token, query, and what goes wrong on this side."""
 _PROBE = frozenset({422, 500})
 _WRITE = frozenset({403})
 _BODY = frozenset({413, 415})
+_NAMED = frozenset({404})
+"""Of a call whose path names something."""
 _HEADERS = {401: "WWW-Authenticate", 429: "Retry-After", 503: "Retry-After"}
 """What a problem tells beside its body."""
 _IN_PATH = {"id": Id, "name": Name}
@@ -28,6 +33,7 @@ _INNER = frozenset({"if", "then", "else", "not"})
 _ANY = frozenset({"anyOf", "oneOf", "allOf"})
 """Where a rule holds other rules."""
 _PARAMETER = re.compile(r"{(\w+)}")
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]")
 
 
 def document(calls: Sequence[Operation]) -> dict[str, Any]:
@@ -117,16 +123,16 @@ def _types(call: Operation) -> list[Any]:
 
 
 def _operation(call: Operation, known: dict[int, Any], components: dict[str, Any]) -> dict[str, Any]:
-    refusals = call.refusals | (_PROBE if call.is_probe else _EVERY)
-    if not call.is_probe:
-        refusals |= _WRITE if call.method != "GET" else frozenset()
-        refusals |= _BODY if call.body is not None else frozenset()
+    refusals = {*call.refusals, *(_PROBE if call.is_probe else _EVERY)}
+    if call.method != "GET":
+        refusals |= _WRITE
+    if call.body is not None:
+        refusals |= _BODY
+    if _PARAMETER.search(call.path):
+        refusals |= _NAMED
     responses = {str(status): _answer(status, type, known) for status, type in sorted(call.answers.items())}
     for status in sorted(refusals):
-        responses[str(status)] = {
-            "description": HTTPStatus(status).phrase,
-            "content": {MEDIA_TYPE: {"schema": known[id(Problem)]}},
-        }
+        responses[str(status)] = _answer(status, Stream(MEDIA_TYPE, Problem), known)
         if status in _HEADERS:
             header = {"required": True, "schema": {"type": "string"}}
             responses[str(status)]["headers"] = {_HEADERS[status]: header}
@@ -178,6 +184,40 @@ def _parameters(call: Operation, known: dict[int, Any], components: dict[str, An
             schema["default"] = field.default
         found.append({"name": field.encode_name, "in": "query", "required": False, "schema": schema})
     return found
+
+
+def with_types(document: dict[str, Any], types: Mapping[str, JobType[..., Any]]) -> dict[str, Any]:
+    """The document with the models of a program's types.
+
+    A request of a type has a payload of its model, and its job has such a result: rules of the components JobRequest and Job.
+    """
+    schemas = dict(document["components"]["schemas"])
+    requests: list[Any] = []
+    jobs: list[Any] = []
+    for name, job_type in types.items():
+        if not job_type.is_on:
+            continue
+        prefix = f"{_NOT_IN_NAMES.sub('_', name)}."
+        if (payload := job_type.payload_schema(prefix)) is not None:
+            schemas |= payload[1]
+            requests.append(_rule(name, "payload", payload[0]))
+        if (result := job_type.result_schema(f"{prefix}result.")) is not None:
+            schemas |= result[1]
+            jobs.append(_rule(name, "result", {"anyOf": [result[0], {"type": "null"}]}))
+    for component, rules in (("JobRequest", requests), ("Job", jobs)):
+        if rules:
+            schemas[component] = {
+                **schemas[component],
+                "allOf": [*schemas[component].get("allOf", []), *rules],
+            }
+    return {**document, "components": {**document["components"], "schemas": schemas}}
+
+
+def _rule(type: str, field: str, schema: Any) -> dict[str, Any]:
+    return {
+        "if": {"required": ["type"], "properties": {"type": {"const": type}}},
+        "then": {"properties": {field: schema}},
+    }
 
 
 def own_version() -> str:

@@ -8,10 +8,8 @@ prefix the application is mounted.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from hashlib import sha256
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 
 import msgspec
 from starlette.requests import Request
@@ -46,21 +44,17 @@ _FOR_GOOD = "public, max-age=31536000, immutable"
 _ASK_AGAIN = "no-cache"
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
-    body: bytes
-    media_type: str
-
-
 class Pages:
     """The routes of everything that a browser loads before it asks for data."""
 
     def __init__(self) -> None:
-        found = {file.name: file.read_bytes() for file in _files()}
-        self._files = {name: _File(body, _TYPES[name.rpartition(".")[2]]) for name, body in found.items()}
-        digest = sha256(b"\0".join(name.encode() + b"\0" + found[name] for name in sorted(found)))
+        folder = files("jobpipe.web").joinpath("dashboard")
+        self._files = {each.name: each.read_bytes() for each in folder.iterdir() if _type_of(each.name)}
+        digest = sha256(
+            b"\0".join(name.encode() + b"\0" + body for name, body in sorted(self._files.items()))
+        )
         self._digest = digest.hexdigest()[:16]
-        self._meta = _File(msgspec.json.encode(_meta()), "application/json")
+        self._meta = msgspec.json.encode(_meta())
 
     def routes(self) -> list[Route]:
         """For the router; they stand beside the table of calls, being no part of the API."""
@@ -88,31 +82,30 @@ class Pages:
     def _document(self, request: Request, name: str, view: str, status: int) -> Response:
         # Why up and not from the root: only the browser knows under which prefix it found the page.
         up = "../" * (view.count("/") + 1) if "view" in request.path_params else "./"
-        body = self._files[name].body.replace(b"{root}", up.encode())
+        body = self._files[name].replace(b"{root}", up.encode())
         body = body.replace(b"{assets}", f"{up}ui/assets/{self._digest}".encode())
-        return _reply(request, _File(body, _TYPES["html"]), _ASK_AGAIN, status)
+        return _reply(request, body, _TYPES["html"], _ASK_AGAIN, status)
 
     async def _about(self, request: Request) -> Response:
-        return _reply(request, self._meta, _ASK_AGAIN)
+        return _reply(request, self._meta, "application/json", _ASK_AGAIN)
 
     async def _asset(self, request: Request) -> Response:
         name, is_current = request.path_params["name"], request.path_params["digest"] == self._digest
         if name not in self._files or not is_current:
             return answer(NoSuchPathError("there is no such file (any more): reload the page"), request.scope)
-        return _reply(request, self._files[name], _FOR_GOOD)
+        return _reply(request, self._files[name], _type_of(name), _FOR_GOOD)
 
 
-def _files() -> list[Traversable]:
-    folder = files("jobpipe.web").joinpath("dashboard")
-    return [file for file in folder.iterdir() if file.name.rpartition(".")[2] in _TYPES]
+def _type_of(name: str) -> str | None:
+    return _TYPES.get(name.rpartition(".")[2])
 
 
-def _reply(request: Request, file: _File, cache: str, status: int = 200) -> Response:
-    tag = f'"{sha256(file.body).hexdigest()[:16]}"'
+def _reply(request: Request, body: bytes, media_type: str | None, cache: str, status: int = 200) -> Response:
+    tag = f'"{sha256(body).hexdigest()[:16]}"'
     headers = {**_HEADERS, "etag": tag, "cache-control": cache}
     if status == 200 and tag in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
-    return Response(file.body, status, headers, file.media_type)
+    return Response(body, status, headers, media_type)
 
 
 def _meta() -> dict[str, object]:

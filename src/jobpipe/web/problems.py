@@ -31,7 +31,7 @@ from ..errors import (
     WrongStatusError,
 )
 from ..model.json import BadJsonError
-from .safety import HEADERS
+from .asgi import SAFE_HEADERS
 
 if TYPE_CHECKING:
     from starlette.types import Scope
@@ -187,7 +187,7 @@ def refusal_answer(status: int, detail: str) -> bytes:
     slug, title = _REFUSALS[status]
     problem = Problem(type=f"urn:jobpipe:problem:{slug}", title=title, status=status, detail=detail)
     body = msgspec.json.encode(problem)
-    headers = [*HEADERS, (b"content-type", MEDIA_TYPE.encode()), (b"content-length", b"%d" % len(body))]
+    headers = [*SAFE_HEADERS, (b"content-type", MEDIA_TYPE.encode()), (b"content-length", b"%d" % len(body))]
     if status == 503:
         headers.append((b"retry-after", b"%d" % _SOON))
     first = b"HTTP/1.1 %d %b" % (status, HTTPStatus(status).phrase.encode())

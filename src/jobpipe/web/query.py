@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import asdict
 
 from ..errors import BadInputError
 from ..gateway.jobs import LONGEST_WAIT, MOST_AT_ONCE, MOST_LINES
@@ -22,14 +23,23 @@ class NoQuery(Struct, forbid_unknown_fields=True):
     """Of a call that takes none."""
 
 
-class JobsQuery(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Which jobs, how many, and from where on."""
+class JobFilter(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which jobs."""
 
     status: JobStatus | UnsetType = UNSET
     type: Name | UnsetType = UNSET
     queue: Name | UnsetType = UNSET
     tag: Tag | UnsetType = UNSET
     error: Search | UnsetType = UNSET
+
+    def given(self) -> dict[str, Any]:
+        """The fields that are set."""
+        return {name: value for name, value in asdict(self).items() if value is not UNSET}
+
+
+class JobsQuery(JobFilter, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which jobs, how many, and from where on."""
+
     text: Search | UnsetType = UNSET
     limit: Annotated[int, Meta(ge=1, le=MOST_AT_ONCE)] = 50
     cursor: Annotated[str, Meta(extra_json_schema={"pattern": "^[0-9]{1,18}$"})] | UnsetType = UNSET

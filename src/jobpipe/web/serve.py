@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from .app import WebApp, make_app
-from .listener import Listener
 from .server.limits import Limits
 from .server.server import Server
 
@@ -62,3 +61,42 @@ async def serve(
             for each in sockets:
                 each.close()
             await service.close()
+
+
+class Listener:
+    """Accepts connections while it is open; the supervisor says when (`acceptors.py`).
+
+    A server and its application are made anew each time it opens. Closing it ends streams, and lets requests under way end.
+    """
+
+    def __init__(self, make: Callable[[], tuple[Server, WebApp]], sockets: Sequence[socket.socket]) -> None:
+        self._make = make
+        self._sockets = sockets
+        self._open: tuple[Server, WebApp] | None = None
+        self._closing: asyncio.Task[None] | None = None
+
+    async def follow(self, commands: Callable[[], Awaitable[bool]], on_closed: Callable[[], None]) -> None:
+        """Open or close as told, for ever."""
+        while True:
+            if await commands():
+                self.open()
+            else:
+                await self.close()
+                on_closed()
+
+    def open(self) -> None:
+        """Accept connections; does nothing if it is open."""
+        if self._open is None:
+            self._open = self._make()
+            # Why copies: a server closes its sockets, and another one may follow.
+            self._open[0].start([each.dup() for each in self._sockets])
+
+    async def close(self) -> None:
+        """Accept no more, and return when none is left; does nothing if it is closed."""
+        if self._open is not None:
+            server, app = self._open
+            self._open = None
+            app.end_streams()
+            self._closing = asyncio.create_task(server.close())
+        if self._closing is not None:
+            await asyncio.shield(self._closing)  # Why: if this is cancelled, the server goes on closing

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import BadInputError, QueueFullError, StoppingError, TooManyScheduledError
 from ..model.admission import Bounds
-from .body import ClientGone
-from .extensions import until_gone
+from .asgi import until_gone
+from .body import BESIDE_PAYLOAD, ClientGone
 from .problems import NotReadyError
 
 if TYPE_CHECKING:
@@ -72,6 +72,11 @@ class Site:
         """What callers are held to."""
         settings = self.pipe.settings
         return Bounds(settings.queue_size, settings.scheduled_size, settings.max_names)
+
+    @property
+    def largest_body(self) -> int:
+        """Bytes of a body with one payload."""
+        return self.pipe.settings.max_payload + BESIDE_PAYLOAD
 
     def check_new_name(self, known: Collection[str], name: str, what: str) -> None:
         """BadInputError if there are as many of these names as may be, and this one is not among them."""

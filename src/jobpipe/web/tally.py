@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import dataclass
 
 logger = logging.getLogger("jobpipe")
 
 MINUTE = 60.0
 
 
+@dataclass(slots=True)
 class _Kind:
     """What came since the last line."""
 
-    def __init__(self) -> None:
-        self.count = 0
-        self.last = ""
-        self.timer: asyncio.TimerHandle | None = None
+    timer: asyncio.TimerHandle
+    count: int = 0
+    last: str = ""
 
 
 class Tally:
@@ -38,8 +39,7 @@ class Tally:
         found = self._kinds.get(kind)
         if found is None:
             logger.warning("%s", f"{kind} ({detail})" if detail else kind)
-            self._kinds[kind] = found = _Kind()
-            found.timer = loop.call_later(self._every, self._sum_up, kind)
+            self._kinds[kind] = _Kind(loop.call_later(self._every, self._sum_up, kind))
         else:
             found.count += 1
             found.last = detail
@@ -48,8 +48,7 @@ class Tally:
         """Tell what was not told yet."""
         for kind in list(self._kinds):
             found = self._kinds.pop(kind)
-            if found.timer is not None:
-                found.timer.cancel()
+            found.timer.cancel()
             self._tell(kind, found)
 
     def _sum_up(self, kind: str) -> None:

@@ -19,8 +19,8 @@ from starlette.routing import Mount
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from jobpipe import Jobpipe
+from jobpipe.web.asgi import path_of, root_of
 from jobpipe.web.auth import Guard
-from jobpipe.web.place import path_of, root_of
 from jobpipe.web.problems import ForeignCallerError
 
 from ...support.gates import AsyncGate

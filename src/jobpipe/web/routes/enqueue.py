@@ -18,13 +18,13 @@ from ...model.job import Job, JobStatus
 from ...model.json import parse
 from ...model.request import LARGEST_BATCH, JobRequest, convert, read
 from .. import problems
-from ..body import BESIDE_PAYLOAD, LARGEST_BATCH_BODY, LONG, ClientGone, read_body
+from ..body import LARGEST_BATCH_BODY, LONG, ClientGone, read_body
 from ..operation import Operation, encode, json_response
 from ..query import NoQuery, read_query
 from ..site import Site
 
 if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from ...model.newjob import NewJob, Receipt
 
@@ -67,37 +67,23 @@ class Enqueue:
         self._site = site
         self._pipe = site.pipe
 
-    def calls(self) -> list[Operation]:
-        """The rows of the table."""
-        clash = frozenset({409})
-        return [
-            Operation(
-                method="POST",
-                path="/enqueue",
-                handler=self,
-                is_asgi=True,
-                summary="Enqueue a job; if the same job already exists, answers 200 with it",
-                answers={202: Accepted, 200: Job},
-                body=JobRequest,
-                refusals=clash,
-            ),
-            Operation(
-                method="POST",
-                path="/enqueue/batch",
-                handler=self.batch,
-                summary="Enqueue jobs, all or none; 200 if all of them already exist",
-                answers={202: AcceptedBatch, 200: AcceptedBatch},
-                body=Batch,
-                refusals=clash,
-            ),
-        ]
+    @Operation(
+        "POST",
+        "/enqueue",
+        "Enqueue a job; if the same job already exists, answers 200 with it",
+        answers={202: Accepted, 200: Job},
+        body=JobRequest,
+        refusals=(409,),
+    )
+    async def one(self, _: Request) -> ASGIApp:
+        return self  # Why: the application calls it without the router, and without an Endpoint
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             if scope["query_string"]:
                 read_query(scope["query_string"], NoQuery)
             self._site.check_takes_jobs()
-            body = await read_body(scope, receive, self._pipe.settings.max_payload + BESIDE_PAYLOAD)
+            body = await read_body(scope, receive, self._site.largest_body)
             job = self._one(body) if len(body) < LONG else await asyncio.to_thread(self._one, body)
             receipt = (await self._insert([job], scope))[0]
             if receipt.is_new:
@@ -119,6 +105,14 @@ class Enqueue:
     def _one(self, body: bytes) -> NewJob:
         return self._pipe.prepare(read(parse(body)))
 
+    @Operation(
+        "POST",
+        "/enqueue/batch",
+        "Enqueue jobs, all or none; 200 if all of them already exist",
+        answers={202: AcceptedBatch, 200: AcceptedBatch},
+        body=Batch,
+        refusals=(409,),
+    )
     async def batch(self, request: Request) -> Response:
         self._site.check_takes_jobs()
         body = await read_body(request.scope, request.receive, LARGEST_BATCH_BODY)

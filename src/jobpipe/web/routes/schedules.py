@@ -7,14 +7,13 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 from starlette.requests import Request
-from starlette.responses import Response
 
 from ...errors import BadInputError, ScheduleNotFoundError
 from ...gateway.timetable import Expression, Interval, ScheduleInfo, ScheduleRequest, Zone
-from ...model.request import Id, Instant, Name, convert
+from ...model.request import Id, Instant, Name
 from ...model.schedule import Missed
-from ..body import BESIDE_PAYLOAD, read_json
-from ..operation import Operation, json_response
+from ..body import read_as
+from ..operation import Operation
 from ..site import Site
 from .enqueue import Accepted
 
@@ -69,85 +68,30 @@ class ScheduleRoutes:
         self._site = site
         self._schedules = site.pipe.schedules
 
-    def calls(self) -> list[Operation]:
-        """The rows of the table."""
-        path, missing = "/schedules/{name}", frozenset({404})
-        return [
-            Operation(
-                method="GET",
-                path="/schedules",
-                handler=self.all,
-                summary="The schedules",
-                answers={200: ScheduleList},
-            ),
-            Operation(
-                method="GET",
-                path=path,
-                handler=self.get,
-                summary="A schedule",
-                answers={200: ScheduleInfo},
-                refusals=missing,
-            ),
-            Operation(
-                method="PUT",
-                path=path,
-                handler=self.put,
-                summary="Create or change a schedule; with the same timing it keeps its ticks",
-                answers={200: ScheduleInfo},
-                body=ScheduleBody,
-                refusals=missing,
-            ),
-            Operation(
-                method="DELETE",
-                path=path,
-                handler=self.drop,
-                summary="Delete a schedule; its jobs stay",
-                answers={204: None},
-                refusals=missing,
-            ),
-            Operation(
-                method="POST",
-                path=f"{path}/pause",
-                handler=self.pause,
-                summary="Pause a schedule: no tick fires until it is resumed",
-                answers={200: ScheduleInfo},
-                refusals=missing,
-            ),
-            Operation(
-                method="POST",
-                path=f"{path}/resume",
-                handler=self.resume,
-                summary="Resume a schedule with its next tick from now",
-                answers={200: ScheduleInfo},
-                refusals=missing | {422},
-            ),
-            Operation(
-                method="POST",
-                path=f"{path}/run",
-                handler=self.run,
-                summary="Enqueue its job now, in addition to its ticks",
-                answers={202: Accepted},
-                refusals=missing,
-            ),
-        ]
+    @Operation("GET", "/schedules", "The schedules")
+    async def all(self, _: Request) -> ScheduleList:
+        return ScheduleList(await self._schedules.all())
 
-    async def all(self, _: Request) -> Response:
-        return json_response(ScheduleList(await self._schedules.all()))
+    @Operation("GET", "/schedules/{name}", "A schedule")
+    async def get(self, request: Request) -> ScheduleInfo:
+        return await self._schedules.get(_name_of(request))
 
-    async def get(self, request: Request) -> Response:
-        return json_response(await self._schedules.get(_name_of(request)))
-
-    async def put(self, request: Request) -> Response:
-        limit = self._site.pipe.settings.max_payload + BESIDE_PAYLOAD
+    @Operation(
+        "PUT",
+        "/schedules/{name}",
+        "Create or change a schedule; with the same timing it keeps its ticks",
+        body=ScheduleBody,
+    )
+    async def put(self, request: Request) -> ScheduleInfo:
         name = _name_of(request)
-        wanted: ScheduleBody = convert(await read_json(request.scope, request.receive, limit), ScheduleBody)
+        wanted = await read_as(ScheduleBody, request, self._site.largest_body)
         if wanted.name is not UNSET and wanted.name != name:
             raise BadInputError("name", f"must be the name in the path, {name[:100]!r}, got {wanted.name!r}")
         if wanted.next_at:
             await self._check_ticks(name, wanted)
         known = await self._site.pipe.async_store.call(self._site.pipe.store.schedules)
         self._site.check_new_name({entry.name for entry in known.entries}, name, "schedules")
-        return json_response(await self._schedules.put(name, wanted.request()))
+        return await self._schedules.put(name, wanted.request())
 
     async def _check_ticks(self, name: str, wanted: ScheduleBody) -> None:
         """BadInputError for ticks that are not those of the schedule: who changed them would think that they count."""
@@ -162,20 +106,28 @@ class ScheduleRoutes:
         if any(tick > datetime.now(UTC) for tick in strange):
             raise BadInputError("next_at", "cannot be set, it follows from every, cron and tz: leave it out")
 
-    async def drop(self, request: Request) -> Response:
+    @Operation("DELETE", "/schedules/{name}", "Delete a schedule; its jobs stay")
+    async def drop(self, request: Request) -> None:
         await self._schedules.drop(_name_of(request))
-        return Response(status_code=204)
 
-    async def pause(self, request: Request) -> Response:
-        return json_response(await self._schedules.pause(_name_of(request)))
+    @Operation("POST", "/schedules/{name}/pause", "Pause a schedule: no tick fires until it is resumed")
+    async def pause(self, request: Request) -> ScheduleInfo:
+        return await self._schedules.pause(_name_of(request))
 
-    async def resume(self, request: Request) -> Response:
-        return json_response(await self._schedules.resume(_name_of(request)))
+    @Operation("POST", "/schedules/{name}/resume", "Resume a schedule with its next tick from now")
+    async def resume(self, request: Request) -> ScheduleInfo:
+        return await self._schedules.resume(_name_of(request))
 
-    async def run(self, request: Request) -> Response:
+    @Operation(
+        "POST",
+        "/schedules/{name}/run",
+        "Enqueue its job now, in addition to its ticks",
+        answers={202: Accepted},
+    )
+    async def run(self, request: Request) -> Accepted:
         self._site.check_takes_jobs()
         receipt = await self._schedules.run(_name_of(request), self._site.door)
-        return json_response(Accepted(receipt.id, receipt.status), 202)
+        return Accepted(receipt.id, receipt.status)
 
 
 def _name_of(request: Request) -> str:

@@ -12,12 +12,12 @@ from ...errors import StoreError
 from ...gateway.history import Past
 from ...gateway.views import Stats, Worker, worker_of
 from ...model.counts import Tally
+from ..asgi import root_of
 from ..metrics import MEDIA_TYPE, MetricsPage
-from ..operation import Operation, json_response
-from ..place import root_of
+from ..openapi import with_types
+from ..operation import Operation
 from ..problems import NotReadyError
 from ..site import Site
-from ..type_schemas import with_types
 
 
 class Health(Struct, frozen=True):
@@ -47,83 +47,16 @@ class ServiceRoutes:
         self.openapi: dict[str, Any] = {}
         """The document, once the whole table is known."""
 
-    def calls(self) -> list[Operation]:
-        """The rows of the table."""
-        well = {200: Health}
-        return [
-            Operation(
-                method="GET",
-                path="/health",
-                handler=self.health,
-                summary="Is the process alive?",
-                answers=well,
-                is_probe=True,
-            ),
-            Operation(
-                method="GET",
-                path="/livez",
-                handler=self.health,
-                summary="Is the process alive?",
-                answers=well,
-                is_probe=True,
-            ),
-            Operation(
-                method="GET",
-                path="/readyz",
-                handler=self.ready,
-                summary="Has it started, and does its store answer?",
-                answers=well,
-                is_probe=True,
-                refusals=frozenset({503}),
-            ),
-            Operation(
-                method="GET",
-                path="/stats",
-                handler=self.stats,
-                summary="The number of jobs by status, and their rates",
-                answers={200: Stats},
-            ),
-            Operation(
-                method="GET",
-                path="/stats/history",
-                handler=self.history,
-                summary="The last five minutes, second by second",
-                answers={200: Past},
-            ),
-            Operation(
-                method="GET",
-                path="/stats/tallies",
-                handler=self.tallies,
-                summary="The number of jobs by queue, type and status",
-                answers={200: TallyList},
-            ),
-            Operation(
-                method="GET",
-                path="/workers",
-                handler=self.workers,
-                summary="The processes that run jobs",
-                answers={200: WorkerList},
-            ),
-            Operation(
-                method="GET",
-                path="/metrics",
-                handler=self.metrics,
-                summary="Metrics for Prometheus",
-                answers={200: MEDIA_TYPE},
-            ),
-            Operation(
-                method="GET",
-                path="/openapi.json",
-                handler=self.document,
-                summary="This document",
-                answers={200: dict},
-            ),
-        ]
+    @Operation("GET", "/health", "Is the process alive?", is_probe=True)
+    async def health(self, _: Request) -> Health:
+        return Health()
 
-    async def health(self, _: Request) -> Response:
-        return json_response(Health())
+    @Operation("GET", "/livez", "Is the process alive?", is_probe=True)
+    async def live(self, _: Request) -> Health:
+        return Health()
 
-    async def ready(self, _: Request) -> Response:
+    @Operation("GET", "/readyz", "Has it started, and does its store answer?", is_probe=True, refusals=(503,))
+    async def ready(self, _: Request) -> Health:
         service, pipe = self._site.service, self._site.pipe
         if service is None:
             try:
@@ -139,25 +72,31 @@ class ServiceRoutes:
                 else "without its store"
             )
             raise NotReadyError(f"the service is {state}")
-        return json_response(Health())
+        return Health()
 
-    async def stats(self, _: Request) -> Response:
-        return json_response(await self._site.pipe.stats())
+    @Operation("GET", "/stats", "The number of jobs by status, and their rates")
+    async def stats(self, _: Request) -> Stats:
+        return await self._site.pipe.stats()
 
-    async def history(self, _: Request) -> Response:
-        return json_response(self._site.pipe.throughput.history.past())
+    @Operation("GET", "/stats/history", "The last five minutes, second by second")
+    async def history(self, _: Request) -> Past:
+        return self._site.pipe.throughput.history.past()
 
-    async def tallies(self, _: Request) -> Response:
+    @Operation("GET", "/stats/tallies", "The number of jobs by queue, type and status")
+    async def tallies(self, _: Request) -> TallyList:
         pipe = self._site.pipe
         counts = await pipe.async_store.call(pipe.store.counts)
-        return json_response(TallyList([each for each in counts.tallies if each.count or each.total]))
+        return TallyList([each for each in counts.tallies if each.count or each.total])
 
-    async def workers(self, _: Request) -> Response:
-        return json_response(WorkerList([worker_of(each) for each in await self._site.pipe.workers()]))
+    @Operation("GET", "/workers", "The processes that run jobs")
+    async def workers(self, _: Request) -> WorkerList:
+        return WorkerList([worker_of(each) for each in await self._site.pipe.workers()])
 
+    @Operation("GET", "/metrics", "Metrics for Prometheus", answers={200: MEDIA_TYPE})
     async def metrics(self, _: Request) -> Response:
         return Response(await self._metrics.render(), media_type=MEDIA_TYPE)
 
-    async def document(self, request: Request) -> Response:
+    @Operation("GET", "/openapi.json", "This document")
+    async def document(self, request: Request) -> dict[str, Any]:
         described = with_types(self.openapi, self._site.pipe.types)
-        return json_response({**described, "servers": [{"url": root_of(request.scope) or "/"}]})
+        return {**described, "servers": [{"url": root_of(request.scope) or "/"}]}

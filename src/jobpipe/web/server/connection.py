@@ -7,12 +7,14 @@ the timers (`check`), so that they cost a request nothing.
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import struct
+import termios
 from typing import TYPE_CHECKING, cast
 
 from ..problems import refusal_answer
 from .exchange import BadTarget, Exchange
 from .parser import NOT_HTTP, PIECE, Refusal, RequestParser
-from .unread import unsent
 
 if TYPE_CHECKING:
     from .request import Request
@@ -28,7 +30,7 @@ class Connection(asyncio.BufferedProtocol):
     """One client."""
 
     def __init__(self, server: Server) -> None:
-        self._server = server
+        self.server = server
         self._limits = server.limits
         self._parser = RequestParser(server.limits.head_bytes)
         self._transport: asyncio.Transport = None  # type: ignore[assignment]  # there before all else
@@ -59,10 +61,10 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is one, though by no base class
         self.client = _address(transport.get_extra_info("peername"))
         self.address = _address(transport.get_extra_info("sockname"))
-        self._server.joined(self)
+        self.server.joined(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._server.left(self)
+        self.server.left(self)
         exchange, self._exchange = self._exchange, None
         if exchange is not None:
             exchange.leave()
@@ -71,10 +73,10 @@ class Connection(asyncio.BufferedProtocol):
         self._rest.clear()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._server.buffer
+        return self.server.buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        data = self._server.buffer[:nbytes]
+        data = self.server.buffer[:nbytes]
         if self._is_refused:
             self._discarded += nbytes
             if self._discarded > self._limits.linger_bytes:
@@ -138,7 +140,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _start(self, request: Request) -> Exchange | None:
         """Operation the application, if that can be; None if the client is refused."""
-        self._since = self._server.now()
+        self._since = self.server.now()
         self._exchange = exchange = Exchange(self, request)
         if request.is_broken:
             return exchange  # it is refused as soon as it is looked at
@@ -147,7 +149,7 @@ class Connection(asyncio.BufferedProtocol):
         except BadTarget:
             self._refuse(NOT_HTTP)
             return None
-        self._server.run(exchange, scope)
+        self.server.run(exchange, scope)
         return exchange
 
     def body_was_taken(self) -> None:
@@ -157,7 +159,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def answered(self) -> None:
         """The answer to the current request is whole."""
-        self._since = self._server.now()
+        self._since = self.server.now()
         self._has_been_served = True
         if self._exchange is not None and self._exchange.request.is_whole:
             self._next()
@@ -165,7 +167,7 @@ class Connection(asyncio.BufferedProtocol):
             self._go_on_reading()  # the rest of the body, and let it go
 
     def _next(self) -> None:
-        if self._exchange is not None and (self._exchange.request.is_last or self.is_ending):
+        if self._exchange is not None and (self._exchange.request.is_last or self.server.is_closing):
             self._close()
             return
         self._exchange = None
@@ -192,17 +194,13 @@ class Connection(asyncio.BufferedProtocol):
 
     # Answers
 
-    @property
-    def date_line(self) -> bytes:
-        return self._server.date_line
-
     def write(self, data: bytes) -> None:
         """Write by the end of the loop's turn.
 
         Why not at once: responses that are sent one after the other wake the client up once, which is most of their cost.
         """
         if not self._unflushed:
-            self._server.flush_soon(self)
+            self.server.flush_soon(self)
         self._unflushed += data
         if len(self._unflushed) > _MOST_BUFFERED:
             self.flush()
@@ -251,9 +249,10 @@ class Connection(asyncio.BufferedProtocol):
                 return
         if self._is_refused or self._transport.is_closing():
             return
-        self._server.refused(refusal, self.client)
+        if refusal.status < 500:
+            self._note(f"closed a connection, {refusal.status}: {refusal.detail}")
         self._is_refused = True
-        self._since = self._server.now()
+        self._since = self.server.now()
         self._rest.clear()
         self.write(refusal_answer(*refusal))
         self.flush()
@@ -268,10 +267,6 @@ class Connection(asyncio.BufferedProtocol):
 
     # The end
 
-    @property
-    def is_ending(self) -> bool:
-        return self._server.is_closing
-
     def end(self) -> None:
         """Close it, after the answer that is on its way."""
         if self._exchange is None or (self._exchange.is_over and self._exchange.request.is_whole):
@@ -279,8 +274,15 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def taken(self) -> int:
-        """Bytes that the client has taken."""
-        return self._written - unsent(self._transport)
+        """Bytes that the client has taken; those that the system still holds are none, where that can be known."""
+        taken = self._written - self._transport.get_write_buffer_size()
+        try:
+            # Why: the system wakes us only when much of its buffer is free, which a slow reader takes minutes for.
+            descriptor = self._transport.get_extra_info("socket").fileno()
+            (held,) = struct.unpack("i", fcntl.ioctl(descriptor, termios.TIOCOUTQ, b"\0\0\0\0"))
+        except (OSError, ValueError, AttributeError):
+            return taken
+        return taken - int(held)
 
     def waiting_since(self) -> float | None:
         """Since when the client is waited for; None while it is the server's turn."""
@@ -293,7 +295,7 @@ class Connection(asyncio.BufferedProtocol):
     def check(self, now: float) -> None:
         """End it if the client takes too long."""
         if self._is_unread(now):
-            self._server.cut_off("that does not read its responses", self.client)
+            self._note("cut off a client that does not read its responses")
             self.abort()
             return
         limits, exchange, waited = self._limits, self._exchange, now - self._since
@@ -303,7 +305,7 @@ class Connection(asyncio.BufferedProtocol):
         elif exchange is not None:
             if exchange.request.is_whole:
                 if not self._is_reading and waited > limits.ahead:
-                    self._server.cut_off("that sent too much during a long call", self.client)
+                    self._note("cut off a client that sent too much during a long call")
                     self.abort()
             elif self._is_reading and waited > limits.body:
                 self._refuse(_TIMED_OUT)
@@ -312,6 +314,9 @@ class Connection(asyncio.BufferedProtocol):
                 self._refuse(_TIMED_OUT)
         elif waited > (limits.idle if self._has_been_served else limits.head):
             self._close()
+
+    def _note(self, what: str) -> None:
+        self.server.tally.note(what, f"from {self.client[0]}" if self.client else "")
 
     def _is_unread(self, now: float) -> bool:
         """Has the client taken nothing for too long, though there is something?"""

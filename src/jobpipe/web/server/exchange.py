@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import httptools
 
-from ..extensions import ABORT, WRITE
+from ..asgi import ABORT, WRITE
 from .request import Header, Request
 
 if TYPE_CHECKING:
@@ -35,38 +36,25 @@ class BadTarget(Exception):
     """What is asked for is not a path."""
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Exchange:
     """Lives from the head of a request until its answer is whole, or the client is gone."""
 
-    __slots__ = (
-        "_connection",
-        "_has_body",
-        "_has_taken_all",
-        "_held",
-        "_is_chunked",
-        "_left",
-        "is_gone",
-        "is_over",
-        "is_started",
-        "request",
-    )
-
-    def __init__(self, connection: Connection, request: Request) -> None:
-        self._connection = connection
-        self.request = request
-        self.is_started = False
-        """Has the answer begun?"""
-        self.is_over = False
-        """Is the answer whole?"""
-        self.is_gone = False
-        """Is there nobody any more to answer?"""
-        self._has_taken_all = False
-        self._held = b""
-        """The head of the answer, until there is a body to it."""
-        self._has_body = request.method != "HEAD"
-        self._is_chunked = False
-        self._left: int | None = None
-        """Bytes that the body must still have, where its length is known."""
+    _connection: Connection
+    request: Request
+    is_started: bool = False
+    """Has the answer begun?"""
+    is_over: bool = False
+    """Is the answer whole?"""
+    is_gone: bool = False
+    """Is there nobody any more to answer?"""
+    _has_taken_all: bool = False
+    _held: bytes = b""
+    """The head of the answer, until there is a body to it."""
+    _has_body: bool = True
+    _is_chunked: bool = False
+    _left: int | None = None
+    """Bytes that the body must still have, where its length is known."""
 
     def scope(self) -> Scope:
         """The ASGI scope of the call; BadTarget."""
@@ -150,10 +138,9 @@ class Exchange:
 
     def _begin(self, status: int, headers: Iterable[Header]) -> None:
         self.is_started = True
-        if status in _WITHOUT_BODY:
-            self._has_body = False
-        lines = [self._connection.date_line]
-        is_last = self.request.is_last or self._connection.is_ending
+        self._has_body = self.request.method != "HEAD" and status not in _WITHOUT_BODY
+        lines = [self._connection.server.date_line]
+        is_last = self.request.is_last or self._connection.server.is_closing
         for name, value in headers:
             if name == b"content-length":
                 self._left = int(value)

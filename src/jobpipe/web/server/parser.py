@@ -141,8 +141,14 @@ class RequestParser:
         if version not in ("1.1", "1.0"):
             raise httptools.HttpParserError("another version")
         is_last = version == "1.0" or not tools.should_keep_alive()
-        method = tools.get_method().decode("ascii")
-        self._request = Request(method, self._target, version, self._headers, is_last=is_last)
+        self._request = Request(
+            tools.get_method().decode("ascii"),
+            self._target,
+            version,
+            self._headers,
+            is_last=is_last,
+            expects_continue=version == "1.1" and (b"expect", b"100-continue") in self._headers,
+        )
         self.requests.append(self._request)
 
     def on_body(self, body: bytes) -> None:

@@ -3,48 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import KW_ONLY, dataclass, field
 
 Header = tuple[bytes, bytes]
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Request:
     """Filled by the parser, read by the exchange."""
 
-    __slots__ = (
-        "_bell",
-        "_parts",
-        "buffered",
-        "discarded",
-        "expects_continue",
-        "headers",
-        "is_broken",
-        "is_discarding",
-        "is_last",
-        "is_whole",
-        "method",
-        "target",
-        "version",
-    )
-
-    def __init__(
-        self, method: str, target: bytes, version: str, headers: list[Header], *, is_last: bool
-    ) -> None:
-        self.method = method
-        self.target = target
-        self.version = version
-        self.headers = headers
-        self.is_last = is_last
-        """Does the client want no other on this connection?"""
-        self.expects_continue = version == "1.1" and (b"expect", b"100-continue") in headers
-        self.is_whole = False
-        """Has all of the body come?"""
-        self.is_broken = False
-        """Can the rest never come, as it is not HTTP?"""
-        self.is_discarding = False
-        self.buffered = 0
-        self.discarded = 0
-        self._parts: list[bytes] = []
-        self._bell: asyncio.Event | None = None
+    method: str
+    target: bytes
+    version: str
+    headers: list[Header]
+    _: KW_ONLY
+    is_last: bool
+    """Does the client want no other on this connection?"""
+    expects_continue: bool
+    is_whole: bool = False
+    """Has all of the body come?"""
+    is_broken: bool = False
+    """Can the rest never come, as it is not HTTP?"""
+    is_discarding: bool = False
+    buffered: int = 0
+    discarded: int = 0
+    _parts: list[bytes] = field(default_factory=list)
+    _bell: asyncio.Event | None = None
 
     def add(self, part: bytes) -> None:
         """A part of the body has come."""

@@ -16,7 +16,6 @@ from ..problems import refusal_answer
 from ..tally import Tally
 from .connection import Connection
 from .limits import Limits
-from .parser import Refusal
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Scope
@@ -41,7 +40,7 @@ class Server:
         """What was read last. Why one for all: it is used up before the next read."""
         self.date_line = b""
         self._app = app
-        self._tally = tally or Tally()
+        self.tally = tally or Tally()
         self._loop = asyncio.get_running_loop()
         self._most = self.limits.most_connections
         self._listeners: list[socket.socket] = []
@@ -85,7 +84,7 @@ class Server:
             await asyncio.sleep(0)
         if self._sweeping is not None:
             self._sweeping.cancel()
-        self._tally.close()
+        self.tally.close()
 
     async def _all_end(self, until: float) -> bool:
         """Wait for the calls that are on their way; False if they stand still, or take too long.
@@ -137,7 +136,7 @@ class Server:
     def _make_room(self) -> bool:
         """Cut off the connection whose client has been waited for longest; False if there is none."""
         waiting = [(since, each) for each in self._connections if (since := each.waiting_since()) is not None]
-        self._tally.note(
+        self.tally.note(
             f"more than {self._most:,} connections at once: those that wait longest are closed, or new ones refused"
         )
         if not waiting:
@@ -193,13 +192,6 @@ class Server:
         if self.is_closing:
             self._is_empty.set()
 
-    def refused(self, refusal: Refusal, client: tuple[str, int] | None) -> None:
-        if refusal.status < 500:
-            self._tally.note(f"closed a connection, {refusal.status}: {refusal.detail}", _from(client))
-
-    def cut_off(self, why: str, client: tuple[str, int] | None) -> None:
-        self._tally.note(f"cut off a client {why}", _from(client))
-
     # By the clock
 
     def _sweep(self) -> None:
@@ -214,10 +206,6 @@ class Server:
 
     def _set_date(self) -> None:
         self.date_line = b"date: %b\r\n" % formatdate(usegmt=True).encode()
-
-
-def _from(client: tuple[str, int] | None) -> str:
-    return f"from {client[0]}" if client else ""
 
 
 def _turn_away(accepted: socket.socket) -> None:

@@ -41,6 +41,7 @@ class StreamClient:
         """The number of the last event that was sent."""
         self.is_live = False
         """Does it get what is new? It does not while it catches up from the store, nor once it has left."""
+        self.wants_pulse = False
         self.writer: asyncio.Task[None] | None = None
 
     def take(self, piece: EventsPiece) -> None:

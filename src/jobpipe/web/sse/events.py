@@ -7,42 +7,36 @@ Everything but `on_events` runs on the event loop.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
+from starlette.requests import Request
 
 from ...errors import BadInputError
 from ...model.job import JobStatus
-from .. import problems
-from ..extensions import WRITE, cut, until_gone
+from ..asgi import WRITE
 from ..operation import Operation, Stream, encode
-from ..query import EventsQuery, read_query
+from ..problems import TooManyStreamsError
+from ..query import EventsQuery
 from ..site import Site, is_cancelled
 from .client import StreamClient
-from .piece import Frame, Piece
-from .progress import ProgressEvents
-from .pulse import SIGN_OF_LIFE, Pulses
+from .piece import SIGN_OF_LIFE, Frame, Piece
+from .polls import Poll, look_for_progress, look_for_pulses
 from .rounds import Rounds
+from .stream import HEARTBEAT, LAST_WORD, MEDIA_TYPE, Task, Write, end, stream
 
 if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from ...model.counts import JobEvent
 
-MEDIA_TYPE = "text/event-stream"
-HEARTBEAT = 15.0
 MOST_CLIENTS = 1_000
 _AT_ONCE = 500
 _FEED_REST = 0.02
 """Seconds that clients can wait for what happens right after something else: the feed looks less often then."""
-HEADERS = [
-    (b"content-type", b"text/event-stream; charset=utf-8"),
-    (b"x-accel-buffering", b"no"),
-]
 _MOST_DIGITS = 18
-_LAST_WORD = 1.0
-"""Seconds that a client has to take what is left, and the end of its stream."""
 
 
 class EventData(Struct, frozen=True):
@@ -88,61 +82,40 @@ class Events:
         self._last_look: asyncio.Task[None] | None = None
         self._next_beat: asyncio.TimerHandle | None = None
         """There as long as there are clients."""
-        self._pulses = Pulses(site)
-        self._progress = ProgressEvents(site, self._tell_progress)
-
-    def calls(self) -> list[Operation]:
-        """The row of the table."""
-        summary = "Stream every change of a job's status, and progress; Last-Event-ID resumes a stream; with pulse, also the counts every second"
-        return [
-            Operation(
-                method="GET",
-                path="/events",
-                handler=self,
-                is_asgi=True,
-                summary=summary,
-                answers={200: Stream(MEDIA_TYPE, SentEvent)},
-                headers={"Last-Event-ID": LastEventId},
-                query=EventsQuery,
-                refusals=frozenset({422}),
-            )
-        ]
+        self._pulses = Poll(partial(look_for_pulses, site), self._tell_pulse, "the pulse raised an error")
+        self._progress = Poll(
+            partial(look_for_progress, site), self._tell_progress, "the progress of jobs could not be told"
+        )
 
     @property
     def clients(self) -> int:
         """How many there are."""
         return len(self._clients)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        client = StreamClient(scope.get("extensions", {}).get(WRITE))
+    @Operation(
+        "GET",
+        "/events",
+        "Stream every change of a job's status, and progress; Last-Event-ID resumes a stream; with pulse, also the counts every second",
+        answers={200: Stream(MEDIA_TYPE, SentEvent)},
+        headers={"Last-Event-ID": LastEventId},
+        query=EventsQuery,
+    )
+    async def events(self, request: Request) -> ASGIApp:
+        ends, asked = self._site.ending, _last_event_id(request.scope)
+        if len(self._clients) >= MOST_CLIENTS:
+            raise TooManyStreamsError(f"{MOST_CLIENTS:,} streams are already open: try again later")
+        client = StreamClient(request.scope.get("extensions", {}).get(WRITE))
         try:
-            wanted = read_query(scope["query_string"], EventsQuery)
-            ends = self._site.ending
-            asked = _last_event_id(scope)
-            if len(self._clients) >= MOST_CLIENTS:
-                raise problems.TooManyStreamsError(
-                    f"{MOST_CLIENTS:,} streams are already open: try again later"
-                )
-            if scope["method"] != "HEAD":
-                self._join(client)
+            if request.method != "HEAD":
+                await self._join(client)
             await self._begin(client, asked)
-        except Exception as error:
-            self._leave(client)
-            await problems.answer(error, scope)(scope, receive, send)
-            return
         except BaseException:
             self._leave(client)
             raise
-        if wanted.pulse and client in self._clients:
-            self._pulses.join(client.on_pulse)
-        await self._stream(client, ends, scope, receive, send)
+        return partial(self._stream, client, ends)
 
     async def _begin(self, client: StreamClient, asked: int | None) -> None:
-        """Have the feed subscribed to, and find out what the client has seen."""
-        if client in self._clients:
-            if self._subscription is None:
-                self._subscription = asyncio.create_task(self._subscribe())
-            await asyncio.shield(self._subscription)
+        """Find out what the client has seen."""
         last = await self._pipe.async_store.call(self._pipe.store.last_event)
         # Why from 0: a number that is not there yet is that of a store that is gone; all of this one is new.
         client.after = last if asked is None else asked if asked <= last else 0
@@ -151,46 +124,37 @@ class Events:
     async def _stream(
         self, client: StreamClient, ends: asyncio.Event, scope: Scope, receive: Receive, send: Send
     ) -> None:
+        async def tell(write: Write) -> None:
+            client.writer = asyncio.current_task()
+            if scope["query"].pulse:
+                client.wants_pulse = True
+                self._pulses.start()
+            await write(b": connected\n\n")
+            # Why twice: what comes between the last look into the store and `is_live` would be missed.
+            await self._catch_up(client, write)
+            client.is_live = True
+            await self._catch_up(client, write)
+            await client.write(write)
+
+        async def finish(writer: Task, gone: Task) -> None:
+            """Wait until all is written; no longer than a moment for a client that takes nothing."""
+            await is_cancelled(self._look_a_last_time())
+            self._rounds.flush()
+            client.finish()
+            told = -1
+            while told < client.after and not (writer.done() or gone.done()):
+                told = client.after
+                await is_cancelled(
+                    asyncio.wait([writer, gone], timeout=LAST_WORD, return_when=asyncio.FIRST_COMPLETED)
+                )
+
         try:
-            await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
-            if scope["method"] == "HEAD":
-                await send({"type": "http.response.body"})
-                return
-            client.writer = asyncio.create_task(self._write(client, send))
-            gone = asyncio.create_task(until_gone(receive))
-            ending = asyncio.create_task(ends.wait())
-            watched = [client.writer, gone, ending]
-            try:
-                is_stopped = await is_cancelled(asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED))
-                if is_stopped or ending.done():
-                    await is_cancelled(self._look_a_last_time())
-                    self._rounds.flush()
-                    client.finish()
-                    await _until_told(client, gone)
-            finally:
-                is_gone, is_told = gone.done(), client.writer.done()
-                for task in watched:
-                    task.cancel()
-                await asyncio.gather(*watched, return_exceptions=True)
+            patience = await stream(scope, receive, send, ends=ends, tell=tell, finish=finish)
         finally:
             self._leave(client)
-        if not is_gone:
-            await end(scope, receive, send, _LAST_WORD if is_told else 0)
+        await end(scope, receive, send, patience)
 
-    async def _write(self, client: StreamClient, send: Send) -> None:
-        async def write(body: bytes) -> None:
-            await send({"type": "http.response.body", "body": body, "more_body": True})
-
-        await write(b": connected\n\n")
-        # Why twice: what comes between the last look into the store and `is_live` would be missed.
-        await self._catch_up(client, write)
-        client.is_live = True
-        await self._catch_up(client, write)
-        await client.write(write)
-
-    async def _catch_up(
-        self, client: StreamClient, write: Callable[[bytes], Coroutine[Any, Any, None]]
-    ) -> None:
+    async def _catch_up(self, client: StreamClient, write: Write) -> None:
         while events := await self._pipe.async_store.call(self._pipe.store.events, client.after, _AT_ONCE):
             client.after = events[-1].number
             await write(b"".join(frame for _, frame in map(frame_of, events)))
@@ -214,15 +178,21 @@ class Events:
             self._rounds.gather(frames)
             self._told = max(self._told, frames[-1][0])
 
-    def _tell_progress(self, piece: Piece) -> None:
+    def _tell_progress(self, piece: Piece | None) -> None:
+        if piece is not None:
+            for client in self._clients:
+                client.on_progress(piece)
+
+    def _tell_pulse(self, piece: Piece | None) -> None:
         for client in self._clients:
-            client.on_progress(piece)
+            if client.wants_pulse:
+                client.on_pulse(piece or SIGN_OF_LIFE)
 
     async def _look_a_last_time(self) -> None:
         """Once for all clients: what happened right before the end may not have come through the feed yet."""
         if self._last_look is None:
             self._last_look = asyncio.create_task(self._look())
-        await asyncio.wait([self._last_look], timeout=_LAST_WORD)
+        await asyncio.wait([self._last_look], timeout=LAST_WORD)
 
     async def _look(self) -> None:
         while events := await self._pipe.async_store.call(self._pipe.store.events, self._told, _AT_ONCE):
@@ -230,11 +200,14 @@ class Events:
 
     # Who is there
 
-    def _join(self, client: StreamClient) -> None:
+    async def _join(self, client: StreamClient) -> None:
         self._clients.add(client)
         self._progress.start()
         if self._next_beat is None:
             self._next_beat = asyncio.get_running_loop().call_later(self._heartbeat, self._beat)
+        if self._subscription is None:
+            self._subscription = asyncio.create_task(self._subscribe())
+        await asyncio.shield(self._subscription)
 
     def _beat(self) -> None:
         self._next_beat = asyncio.get_running_loop().call_later(self._heartbeat, self._beat)
@@ -244,7 +217,8 @@ class Events:
     def _leave(self, client: StreamClient) -> None:
         client.is_live = False
         self._clients.discard(client)
-        self._pulses.leave(client.on_pulse)
+        if not any(each.wants_pulse for each in self._clients):
+            self._pulses.stop()
         if self._clients:
             return
         self._rounds.forget()
@@ -262,26 +236,6 @@ class Events:
         self._subscription = None
         if not subscription.cancelled() and subscription.exception() is None:
             subscription.result()()
-
-
-async def _until_told(client: StreamClient, gone: asyncio.Task[None]) -> None:
-    """Wait until all is written; no longer than a moment for a client that takes nothing."""
-    assert client.writer is not None
-    told = -1
-    while told < client.after and not (client.writer.done() or gone.done()):
-        told = client.after
-        await is_cancelled(
-            asyncio.wait([client.writer, gone], timeout=_LAST_WORD, return_when=asyncio.FIRST_COMPLETED)
-        )
-
-
-async def end(scope: Scope, receive: Receive, send: Send, patience: float) -> None:
-    """Say that it is over; cut the connection of one that does not listen."""
-    try:
-        async with asyncio.timeout(patience):
-            await send({"type": "http.response.body"})
-    except TimeoutError:
-        await cut(scope, receive)
 
 
 def _last_event_id(scope: Scope) -> int | None:

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
+
+from ..operation import encode
 
 LARGEST_PIECE = 65_536
 """Bytes, unless one event has more: a client that stops reading is found out after so many."""
 
 Frame = tuple[int, bytes]
 """The number of an event, and how it goes over the wire."""
+
+
+def frame(event: bytes, data: Any) -> bytes:
+    """An event without a number, as it goes over the wire."""
+    return b"event: %b\ndata: %b\n\n" % (event, encode(data))
 
 
 class Piece:
@@ -21,6 +29,9 @@ class Piece:
     def chunk(self) -> bytes:
         """The body as HTTP/1.1 frames it, made once for all."""
         return b"%x\r\n%b\r\n" % (len(self.body), self.body)
+
+
+SIGN_OF_LIFE = Piece(b": heartbeat\n\n")
 
 
 class EventsPiece(Piece):
