@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from ..model.gate import Limit
 from ..model.job import JobStatus, Move
 from ..model.lease import ClaimResult, QueueChoice, Room
-from .tools import BOOM, bring_to, finish, look, new_job, put, seconds_between, take, take_one, tally
-
-if TYPE_CHECKING:
-    from ..stores.base import Store
-    from .harness import StoreHarness
+from ..stores.base import Store
+from .harness import StoreHarness
+from .tools import (
+    BOOM,
+    bring_to,
+    finish,
+    look,
+    new_job,
+    put,
+    rescue_after,
+    seconds_between,
+    started,
+    take,
+    take_one,
+    tally,
+)
 
 
 def ids(result: ClaimResult) -> list[str]:
@@ -158,8 +167,7 @@ class Claiming:
         assert store.counts().paused == frozenset()
 
     def test_paused_queue_takes_jobs_and_ends_runs(self, store: Store, harness: StoreHarness) -> None:
-        put(store, new_job("a"))
-        claim = take_one(store)
+        claim = started(store, "a")
         store.pause("default")
         put(store, new_job("b"), new_job("c", delay=10))
         assert finish(store, claim, Move.RETRY, error=BOOM)
@@ -171,8 +179,7 @@ class Claiming:
 
     def test_claim_begins_with_a_clean_slate(self, store: Store, harness: StoreHarness) -> None:
         """What the run before told of its progress is gone; its error stays until the job succeeds."""
-        put(store, new_job("a"))
-        first = take_one(store, worker="w1")
+        first = started(store, "a", worker="w1")
         assert finish(store, first, Move.RETRY, error=BOOM)
         harness.elapse(5)
         second = take_one(store, worker="w2")
@@ -237,8 +244,7 @@ class Claiming:
     def test_suspect_ends_the_claim_of_its_queue_only(self, store: Store, harness: StoreHarness) -> None:
         put(store, new_job("a", queue="mail"), new_job("b", queue="mail"))
         assert len(store.claim("w1", ["work"], 1, 30, begin=0).claims) == 1
-        harness.elapse(31)
-        assert [each.id for each in store.rescue()] == ["a"]
+        assert [each.id for each in rescue_after(store, harness, 31)] == ["a"]
         put(store, new_job("c", queue="media"))
         chosen = QueueChoice(rooms={"mail": Room(2, 0), "media": Room(2, 0)})
         assert ids(store.claim("w1", ["work"], 4, 60, queues=chosen)) == ["c"]

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from ..model.gate import Limit
 from ..model.job import JobStatus, Move, Progress
-from ..model.lease import Lease, LeaseState, Outcome, Rescued, Settlement
-from .tools import BOOM, LOST, finish, look, new_job, put, seconds_between, take, take_one, tally, totals
-
-if TYPE_CHECKING:
-    from ..model.lease import Claim
-    from ..stores.base import Store
-    from .harness import StoreHarness
+from ..model.lease import Claim, Lease, LeaseState, Outcome, Rescued, Settlement
+from ..stores.base import Store
+from .harness import StoreHarness
+from .tools import (
+    BOOM,
+    LOST,
+    finish,
+    look,
+    new_job,
+    put,
+    rescue_after,
+    seconds_between,
+    take,
+    take_one,
+    tally,
+    totals,
+)
 
 DONE = Outcome(move=Move.SUCCEED)
 
@@ -142,8 +150,7 @@ class ClaimingAhead:
         claim = take_one_ahead(store)
         harness.elapse(40)
         assert store.extend([claim.lease], 60) == [LeaseState.HELD]
-        harness.elapse(40)
-        assert store.rescue() == []
+        assert rescue_after(store, harness, 40) == []
         assert store.begin([claim.lease], [0.0]) == [LeaseState.HELD]
 
     def test_progress_of_what_has_not_begun_changes_nothing(self, store: Store) -> None:
@@ -155,8 +162,7 @@ class ClaimingAhead:
     def test_lost_worker_costs_no_attempt(self, store: Store, harness: StoreHarness) -> None:
         put(store, new_job("a", max_retries=0))
         claim = take_one_ahead(store)
-        harness.elapse(61)
-        assert store.rescue() == [Rescued("a", "w1", JobStatus.QUEUED, "work", 0)]
+        assert rescue_after(store, harness) == [Rescued("a", "w1", JobStatus.QUEUED, "work", 0)]
         assert store.rescue() == []
         job = look(store, "a")
         assert (job.status, job.attempts, job.error, job.history) == (JobStatus.QUEUED, 0, None, ())
@@ -170,8 +176,7 @@ class ClaimingAhead:
         for begin in (0, 1, 1):
             (claim,) = take_ahead(store, begin=begin)
             assert claim.has_begun == bool(begin)
-            harness.elapse(61)
-            statuses += [rescued.status for rescued in store.rescue()]
+            statuses += [rescued.status for rescued in rescue_after(store, harness)]
         assert statuses == [JobStatus.QUEUED, JobStatus.QUEUED, JobStatus.FAILED]
         job = look(store, "poison")
         assert (job.attempts, job.error, [run.number for run in job.history]) == (2, LOST, [1, 2])
@@ -183,8 +188,7 @@ class ClaimingAhead:
         """Else all that were lost together would lose an attempt when the one among them kills the next worker."""
         put(store, new_job("a"), new_job("b"), new_job("c"))
         take_ahead(store, 2)
-        harness.elapse(61)
-        assert len(store.rescue()) == 2
+        assert len(rescue_after(store, harness)) == 2
         answer = store.claim("w1", ["work"], 3, 60, limits, 0)
         assert (answer.claims, answer.has_more) == ([], True)
         answer = store.claim("w1", ["work"], 3, 60, limits, 1)
@@ -195,8 +199,7 @@ class ClaimingAhead:
     def test_suspect_is_cleared_when_it_is_settled(self, store: Store, harness: StoreHarness) -> None:
         put(store, new_job("a"))
         take_one_ahead(store)
-        harness.elapse(61)
-        store.rescue()
+        rescue_after(store, harness)
         (claim,) = take_ahead(store, begin=1)
         finish(store, claim, Move.RETRY, error=BOOM)
         assert not take_one_ahead(store).has_begun
@@ -235,8 +238,7 @@ class ClaimingAhead:
         elif end == "cancel":
             store.cancel([claim.id])
         else:
-            harness.elapse(61)
-            store.rescue()
+            rescue_after(store, harness)
         (following,) = take_ahead(store, 2, begin=1, limits=limits)
         assert following.id == ("b" if end == "cancel" else "a")
 

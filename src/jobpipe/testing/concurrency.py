@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from ..errors import JobConflictError, QueueFullError
 from ..model.job import JobStatus, Move
 from ..model.lease import Lease, Outcome, Settlement
 from ..model.newjob import Receipt
-from .tools import BOOM, finish, handles, look, new_job, put, take, take_one, tally, together, totals
-
-if TYPE_CHECKING:
-    from ..stores.base import Store
-    from .harness import StoreHarness
+from ..stores.base import Store
+from .harness import StoreHarness
+from .tools import BOOM, finish, handles, look, new_job, put, started, take, tally, together, totals
 
 THREADS = 16
 
@@ -137,8 +134,7 @@ class Concurrency:
         assert tally(store) == {JobStatus.QUEUED: len(jobs)}
 
     def test_same_settlement_from_all_sides_is_one_outcome(self, store: Store, harness: StoreHarness) -> None:
-        put(store, new_job("a"))
-        claim = take_one(store)
+        claim = started(store, "a")
         with handles(harness) as several:
             calls = [
                 partial(finish, several[n % len(several)], claim, Move.FAIL, error=BOOM)

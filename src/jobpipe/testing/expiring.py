@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from ..model.counts import Filter
 from ..model.gate import Limit
 from ..model.job import JobStatus, Move
 from ..model.lease import LeaseState
+from ..stores.base import Store
+from .harness import StoreHarness
 from .tools import (
     BOOM,
     finish,
@@ -17,16 +17,13 @@ from .tools import (
     new_job,
     page_ids,
     put,
+    rescue_after,
     seconds_between,
     take,
     take_one,
     tally,
     totals,
 )
-
-if TYPE_CHECKING:
-    from ..stores.base import Store
-    from .harness import StoreHarness
 
 EXPIRED = JobStatus.EXPIRED
 
@@ -77,8 +74,7 @@ class Expiring:
         finish(store, retried, Move.RETRY, error=BOOM, delay=5)
         finish(store, snoozed, Move.SNOOZE, delay=50)
         store.release([released.lease])
-        harness.elapse(61)
-        store.rescue()
+        rescue_after(store, harness)
         assert sorted(claim.id for claim in take(store, 10)) == ["lost", "released", "retried", "snoozed"]
 
     def test_retry_by_hand_after_a_run_does_not_expire(self, store: Store, harness: StoreHarness) -> None:
@@ -111,8 +107,7 @@ class Expiring:
     def test_lost_by_its_worker_before_it_began_it_expires(self, store: Store, harness: StoreHarness) -> None:
         put(store, new_job("a", expires_in=10.0))
         assert store.claim("w1", ["work"], 1, 5, (), 0).claims
-        harness.elapse(11)
-        assert [rescued.status for rescued in store.rescue()] == [JobStatus.QUEUED]
+        assert [rescued.status for rescued in rescue_after(store, harness, 11)] == [JobStatus.QUEUED]
         assert look(store, "a").status is EXPIRED
 
     def test_expired_job_holds_no_place(self, store: Store, harness: StoreHarness) -> None:

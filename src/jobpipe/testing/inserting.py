@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -11,6 +11,8 @@ from ..errors import BadInputError, JobConflictError, QueueFullError, TooManyNam
 from ..model.counts import Counts, Filter
 from ..model.job import JobStatus, Move, OnDuplicate, instant
 from ..model.newjob import Receipt
+from ..stores.base import Store
+from .harness import StoreHarness
 from .tools import (
     bring_to,
     finish,
@@ -19,15 +21,11 @@ from .tools import (
     page_ids,
     put,
     seconds_between,
+    started,
     take,
-    take_one,
     tally,
     totals,
 )
-
-if TYPE_CHECKING:
-    from ..stores.base import Store
-    from .harness import StoreHarness
 
 HOSTILE: list[Any] = [
     None,
@@ -293,8 +291,7 @@ class Inserting:
         assert isinstance(second, TooManyScheduledError)
 
     def test_retry_is_never_refused_for_the_bound_on_scheduled_jobs(self, store: Store) -> None:
-        claim = bring_to(store, "a", JobStatus.RUNNING)
-        assert claim is not None
+        claim = started(store, "a")
         store.insert([[new_job("b", delay=60)]], scheduled=1)
         assert finish(store, claim, Move.RETRY, delay=60)
         assert tally(store) == {JobStatus.SCHEDULED: 2}
@@ -349,8 +346,7 @@ class Inserting:
         assert store.counts() == Counts([], frozenset(), {})
 
     def test_retry_is_never_refused_for_want_of_room(self, store: Store) -> None:
-        claim = bring_to(store, "a", JobStatus.RUNNING)
-        assert claim is not None
+        claim = started(store, "a")
         store.insert([[new_job("b")]], capacity=1)
         assert finish(store, claim, Move.RETRY, delay=60)
         assert tally(store) == {JobStatus.QUEUED: 1, JobStatus.SCHEDULED: 1}
@@ -360,8 +356,7 @@ class Inserting:
 
     @pytest.mark.parametrize("value", HOSTILE, ids=lambda value: ascii(value)[:30])
     def test_payload_and_result_come_back_equal(self, store: Store, value: Any) -> None:
-        put(store, new_job("a", value))
-        claim = take_one(store)
+        claim = started(store, "a", value)
         assert claim.payload == new_job("a", value).payload
         assert finish(store, claim, result=[value])
         job = look(store, "a")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from msgspec.structs import replace
 
 from ..model.counts import FailureGroup, Failures, Filter, Page, Tally
 from ..model.job import JobError, JobStatus, Move
 from ..model.lease import Outcome, Settlement
+from ..stores.base import Store
+from .harness import StoreHarness
 from .inserting import TAGS
 from .tools import (
     BOOM,
@@ -20,15 +20,13 @@ from .tools import (
     new_job,
     page_ids,
     put,
+    rescue_after,
+    started,
     take,
     take_one,
     tally,
     totals,
 )
-
-if TYPE_CHECKING:
-    from ..stores.base import Store
-    from .harness import StoreHarness
 
 
 class Inspecting:
@@ -129,8 +127,7 @@ class Inspecting:
             (claim,) = take(store, types=("work", "mail"))
             finish(store, claim, Move.FAIL, error=error)
             harness.elapse(10)
-        put(store, new_job("retried"))
-        finish(store, take_one(store), Move.RETRY, error=BOOM, delay=60)
+        finish(store, started(store, "retried"), Move.RETRY, error=BOOM, delay=60)
         bring_to(store, "cancelled", JobStatus.CANCELLED)
 
         def group(error: JobError, *ids: str) -> FailureGroup:
@@ -226,8 +223,7 @@ class Inspecting:
         finish(store, take_one(store), Move.RETRY, error=BOOM, delay=10)
         harness.elapse(11)
         take_one(store)
-        harness.elapse(61)
-        store.rescue()
+        rescue_after(store, harness)
         store.cancel(["a"])
         store.retry(["a"])
         finish(store, take_one(store))

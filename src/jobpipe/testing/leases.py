@@ -3,33 +3,40 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 import pytest
 
 from ..model.job import JobStatus, Move, Progress
 from ..model.lease import Lease, LeaseState, Outcome, Rescued, Settlement
-from .tools import BOOM, LOST, finish, look, new_job, put, seconds_between, take, take_one, tally, totals
-
-if TYPE_CHECKING:
-    from ..stores.base import Store
-    from .harness import StoreHarness
+from ..stores.base import Store
+from .harness import StoreHarness
+from .tools import (
+    BOOM,
+    LOST,
+    finish,
+    look,
+    new_job,
+    put,
+    rescue_after,
+    seconds_between,
+    started,
+    take,
+    take_one,
+    tally,
+    totals,
+)
 
 
 class Leases:
     def test_live_lease_is_not_rescued(self, store: Store, harness: StoreHarness) -> None:
-        put(store, new_job("a"))
-        take_one(store, lease=60)
+        started(store, "a", lease=60)
         assert store.rescue() == []
-        harness.elapse(40)
-        assert store.rescue() == []
+        assert rescue_after(store, harness, 40) == []
         assert look(store, "a").status is JobStatus.RUNNING
 
     def test_lost_worker_costs_the_attempt(self, store: Store, harness: StoreHarness) -> None:
-        put(store, new_job("a"))
-        claim = take_one(store, worker="w1", lease=60)
-        harness.elapse(61)
-        assert store.rescue() == [Rescued("a", "w1", JobStatus.QUEUED, "work", 1)]
+        claim = started(store, "a", worker="w1", lease=60)
+        assert rescue_after(store, harness) == [Rescued("a", "w1", JobStatus.QUEUED, "work", 1)]
         assert store.rescue() == []
         job = look(store, "a")
         assert (job.status, job.attempts, job.error, job.finished_at) == (JobStatus.QUEUED, 1, LOST, None)
@@ -45,8 +52,7 @@ class Leases:
         statuses = []
         for _ in range(3):
             take_one(store)
-            harness.elapse(61)
-            statuses += [rescued.status for rescued in store.rescue()]
+            statuses += [rescued.status for rescued in rescue_after(store, harness)]
         assert statuses == [JobStatus.QUEUED, JobStatus.QUEUED, JobStatus.FAILED]
         job = look(store, "poison")
         assert (job.status, job.attempts, job.error) == (JobStatus.FAILED, 3, LOST)
@@ -57,16 +63,14 @@ class Leases:
     def test_rescued_job_keeps_its_place(self, store: Store, harness: StoreHarness) -> None:
         put(store, new_job("a"), new_job("b"))
         take_one(store)
-        harness.elapse(61)
-        store.rescue()
+        rescue_after(store, harness)
         assert [claim.id for claim in take(store, 2)] == ["a", "b"]
 
     def test_rescue_with_cancel_asked_ends_the_job(self, store: Store, harness: StoreHarness) -> None:
         put(store, new_job("a"), new_job("last", max_retries=0))
         take(store, 2)
         store.cancel(["a", "last"])
-        harness.elapse(61)
-        assert {(each.id, each.status) for each in store.rescue()} == {
+        assert {(each.id, each.status) for each in rescue_after(store, harness)} == {
             ("a", JobStatus.CANCELLED),
             ("last", JobStatus.CANCELLED),
         }
@@ -83,22 +87,18 @@ class Leases:
         assert tally(store) == {JobStatus.QUEUED: 5}
 
     def test_extension_counts_from_now(self, store: Store, harness: StoreHarness) -> None:
-        put(store, new_job("a"))
-        claim = take_one(store, lease=60)
+        claim = started(store, "a", lease=60)
         for _ in range(3):
             harness.elapse(40)
             assert store.extend([claim.lease], 60) == [LeaseState.HELD]
             assert store.extend([claim.lease], 60) == [LeaseState.HELD]
             assert store.rescue() == []
-        harness.elapse(61)
-        assert [rescued.id for rescued in store.rescue()] == ["a"]
+        assert [rescued.id for rescued in rescue_after(store, harness)] == ["a"]
 
     def test_extension_may_shorten_the_lease(self, store: Store, harness: StoreHarness) -> None:
-        put(store, new_job("a"))
-        claim = take_one(store, lease=1_000)
+        claim = started(store, "a", lease=1_000)
         store.extend([claim.lease], 30)
-        harness.elapse(31)
-        assert [rescued.id for rescued in store.rescue()] == ["a"]
+        assert [rescued.id for rescued in rescue_after(store, harness, 31)] == ["a"]
 
     def test_extension_tells_each_lease_what_it_is(self, store: Store) -> None:
         put(store, new_job("a"), new_job("b"), new_job("c"))
@@ -116,18 +116,15 @@ class Leases:
         first, _ = take(store, 2)
         harness.elapse(40)
         store.extend([first.lease], 60)
-        harness.elapse(21)
-        assert [rescued.id for rescued in store.rescue()] == ["b"]
+        assert [rescued.id for rescued in rescue_after(store, harness, 21)] == ["b"]
 
     @pytest.mark.parametrize("is_taken_again", [False, True], ids=["waiting", "taken again"])
     def test_who_lost_the_lease_changes_nothing(
         self, store: Store, harness: StoreHarness, is_taken_again: bool
     ) -> None:
         """The worker was stopped past its lease and goes on as if nothing had happened, in its own process."""
-        put(store, new_job("a"))
-        late = take_one(store, worker="late").lease
-        harness.elapse(61)
-        store.rescue()
+        late = started(store, "a", worker="late").lease
+        rescue_after(store, harness)
         if is_taken_again:
             take_one(store, worker="next")
         before, counted, last = look(store, "a"), totals(store), store.last_event()
@@ -139,14 +136,11 @@ class Leases:
             other.progress([(late, Progress(value=1.0, note="late"))])
         assert look(store, "a") == before
         assert (totals(store), store.last_event()) == (counted, last)
-        harness.elapse(61)
-        assert len(store.rescue()) == is_taken_again
+        assert len(rescue_after(store, harness)) == is_taken_again
 
     def test_same_worker_with_its_old_lease_is_refused_too(self, store: Store, harness: StoreHarness) -> None:
-        put(store, new_job("a"))
-        old = take_one(store, worker="w1")
-        harness.elapse(61)
-        store.rescue()
+        old = started(store, "a", worker="w1")
+        rescue_after(store, harness)
         new = take_one(store, worker="w1")
         assert not finish(store, old, result="old")
         assert finish(store, new, result="new")
@@ -154,8 +148,7 @@ class Leases:
         assert look(store, "a").result == "new"
 
     def test_release_gives_the_attempt_back(self, store: Store) -> None:
-        put(store, new_job("a", max_retries=0))
-        claim = take_one(store)
+        claim = started(store, "a", max_retries=0)
         assert store.release([claim.lease]) == [True]
         job = look(store, "a")
         assert (job.status, job.attempts, job.error, job.history) == (JobStatus.QUEUED, 0, None, ())
@@ -179,8 +172,7 @@ class Leases:
         assert [claim.id for claim in take(store, 2)] == ["a", "b"]
 
     def test_released_lease_is_void(self, store: Store) -> None:
-        put(store, new_job("a"))
-        lease = take_one(store).lease
+        lease = started(store, "a").lease
         store.release([lease])
         before = look(store, "a")
         assert store.release([lease]) == [False]
@@ -189,8 +181,7 @@ class Leases:
         assert look(store, "a") == before
 
     def test_release_keeps_what_earlier_runs_left(self, store: Store) -> None:
-        put(store, new_job("a"))
-        finish(store, take_one(store), Move.RETRY, error=BOOM)
+        finish(store, started(store, "a"), Move.RETRY, error=BOOM)
         store.release([take_one(store).lease])
         job = look(store, "a")
         assert (job.attempts, job.error, len(job.history)) == (1, BOOM, 1)
@@ -205,8 +196,7 @@ class Leases:
 
     def test_release_with_cancel_asked_ends_the_job(self, store: Store) -> None:
         """Somebody was told that it will end cancelled: it must not run again."""
-        put(store, new_job("a"))
-        claim = take_one(store)
+        claim = started(store, "a")
         store.cancel(["a"])
         assert store.release([claim.lease]) == [True]
         job = look(store, "a")
@@ -217,13 +207,11 @@ class Leases:
     def test_claim_whose_reply_was_lost_comes_back(self, store: Store, harness: StoreHarness) -> None:
         put(store, new_job("a"), new_job("b"))
         store.claim("w1", ["work"], 2, 60)
-        harness.elapse(61)
-        assert len(store.rescue()) == 2
+        assert len(rescue_after(store, harness)) == 2
         assert [claim.attempts for claim in take(store, 2)] == [2, 2]
 
     def test_progress_is_kept_until_the_next_claim(self, store: Store) -> None:
-        put(store, new_job("a"))
-        claim = take_one(store)
+        claim = started(store, "a")
         store.progress([(claim.lease, Progress(value=0.25, note="page 1"))])
         store.progress([(claim.lease, Progress(value=0.5))])
         assert look(store, "a").progress == Progress(value=0.5)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import closing
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,12 +13,10 @@ from ..gateway.limits import look_at_limits
 from ..model.counts import WorkerInfo
 from ..model.gate import INSURANCE, LEAD, Limit
 from ..model.job import JobStatus, Move
-from .tools import BOOM, finish, handles, look, new_job, put, take, together
-
-if TYPE_CHECKING:
-    from ..model.lease import Claim
-    from ..stores.base import Store
-    from .harness import StoreHarness
+from ..model.lease import Claim
+from ..stores.base import Store
+from .harness import StoreHarness
+from .tools import BOOM, finish, handles, look, new_job, put, rescue_after, take, together
 
 ONE = (Limit(type="work", concurrency=1),)
 ONE_EACH = (Limit(type="work", concurrency=1, is_keyed=True),)
@@ -60,8 +57,7 @@ class Limiting:
             assert store.release([claim.lease]) == [True]
             store.cancel(["j0"])
         elif way == "rescue":
-            harness.elapse(31)
-            assert len(store.rescue()) == 1
+            assert len(rescue_after(store, harness, 31)) == 1
         elif way == "asked":
             store.cancel(["j0"])
             assert take(store, 10, limits=limits) == []

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from msgspec import json
 
 from ..model.job import Move, instant
 from ..model.lease import Claim, Outcome, Settlement
 from ..model.logs import LARGEST_CHUNK, MOST_OF_ATTEMPT, MOST_OF_JOB, JobLogs, LogChunk
+from ..stores.base import Store
 from ..stores.memory import MemoryStore
-from .tools import BOOM, finish, new_job, put, take, take_one
-
-if TYPE_CHECKING:
-    from ..stores.base import Store
-    from .harness import StoreHarness
+from .harness import StoreHarness
+from .tools import BOOM, finish, new_job, put, rescue_after, started, take, take_one
 
 AT = 1_800_000_000.25
 
@@ -72,24 +68,21 @@ class Logging:
         assert store.logs("unknown") is None
 
     def test_lines_of_a_run_under_way_are_kept_in_order(self, store: Store) -> None:
-        put(store, new_job("a"))
-        claim = take_one(store)
+        claim = started(store, "a")
         store.write_logs([(claim.lease, chunk("1", "2")), (claim.lease, chunk("3", start=2))])
         assert messages(store) == [(1, "1"), (1, "2"), (1, "3")]
         settle(store, claim, chunk("4", start=3))
         assert [message for _, message in messages(store)] == ["1", "2", "3", "4"]
 
     def test_lines_have_the_number_of_their_attempt(self, store: Store) -> None:
-        put(store, new_job("a"))
-        settle(store, take_one(store), chunk("first"), move=Move.RETRY)
+        settle(store, started(store, "a"), chunk("first"), move=Move.RETRY)
         settle(store, take_one(store), chunk("second"), move=Move.FAIL)
         store.retry(["a"])
         settle(store, take_one(store), chunk("by hand"))
         assert messages(store) == [(1, "first"), (2, "second"), (3, "by hand")]
 
     def test_run_that_is_given_back_keeps_its_lines(self, store: Store) -> None:
-        put(store, new_job("a"))
-        settle(store, take_one(store), chunk("snoozes"), move=Move.SNOOZE)
+        settle(store, started(store, "a"), chunk("snoozes"), move=Move.SNOOZE)
         claim = take_one(store)
         store.write_logs([(claim.lease, chunk("stops"))])
         store.release([claim.lease])
@@ -105,8 +98,7 @@ class Logging:
         assert messages(store, "b") == [(1, "not begun")]
 
     def test_chunk_told_twice_is_stored_once(self, store: Store) -> None:
-        put(store, new_job("a"))
-        claim = take_one(store)
+        claim = started(store, "a")
         store.write_logs([(claim.lease, chunk("1"))])
         store.write_logs([(claim.lease, chunk("1")), (claim.lease, chunk("2", start=1))])
         settlement = Settlement(
@@ -117,10 +109,8 @@ class Logging:
         assert [message for _, message in messages(store)] == ["1", "2", "3"]
 
     def test_worker_that_lost_its_lease_stores_nothing(self, store: Store, harness: StoreHarness) -> None:
-        put(store, new_job("a"))
-        late = take_one(store, lease=10)
-        harness.elapse(11)
-        store.rescue()
+        late = started(store, "a", lease=10)
+        rescue_after(store, harness, 11)
         store.write_logs([(late.lease, chunk("too late"))])
         assert not settle(store, late, chunk("too late"))
         assert messages(store) == []
@@ -133,16 +123,14 @@ class Logging:
         assert messages(store) == [(2, "mine")]
 
     def test_only_new_lines_are_given_to_who_knows_the_others(self, store: Store) -> None:
-        put(store, new_job("a"))
-        claim = take_one(store)
+        claim = started(store, "a")
         store.write_logs([(claim.lease, chunk("1", "2", "3")), (claim.lease, chunk("4", start=3))])
         assert [message for _, message in messages(store, after=2)] == ["3", "4"]
         assert messages(store, after=4) == messages(store, after=99) == []
         assert [logs(store, after=after).last for after in (0, 2, 4, 99)] == [4] * 4
 
     def test_who_follows_is_told_each_line_once_where_lines_between_are_cut(self, store: Store) -> None:
-        put(store, new_job("a"))
-        settle(store, take_one(store), chunk("first", "attempt"), move=Move.RETRY)
+        settle(store, started(store, "a"), chunk("first", "attempt"), move=Move.RETRY)
         claim = take_one(store)
         told = messages(store)
         last = logs(store).last
@@ -166,8 +154,7 @@ class Logging:
         assert last == 2 + 5 + 2 + len(steps[1]) + 1 == logs(store).cut + len(messages(store))
 
     def test_newest_chunk_is_kept_however_long(self, store: Store) -> None:
-        put(store, new_job("a"))
-        claim = take_one(store)
+        claim = started(store, "a")
         longer = "x" * (MOST_OF_ATTEMPT + 10)
         store.write_logs([(claim.lease, chunk("1", "2")), (claim.lease, chunk(longer, start=2))])
         assert messages(store) == [(1, longer)]
@@ -176,8 +163,7 @@ class Logging:
 
     @pytest.mark.parametrize("with_outcome", [False, True])
     def test_oldest_lines_of_an_attempt_are_cut(self, store: Store, with_outcome: bool) -> None:
-        put(store, new_job("a"))
-        settle(store, take_one(store), chunk("first attempt"), move=Move.RETRY)
+        settle(store, started(store, "a"), chunk("first attempt"), move=Move.RETRY)
         claim = take_one(store)
         chunks = fill(MOST_OF_ATTEMPT + 10_000)
         if with_outcome:
@@ -223,8 +209,7 @@ class Logging:
         assert MOST_OF_ATTEMPT - 2 * LARGEST_CHUNK < size_of(store, 1) <= MOST_OF_ATTEMPT
 
     def test_lines_that_were_never_stored_count_as_cut(self, store: Store) -> None:
-        put(store, new_job("a"))
-        settle(store, take_one(store), chunk("last", start=7, cut=7))
+        settle(store, started(store, "a"), chunk("last", start=7, cut=7))
         assert (logs(store).cut, messages(store), messages(store, after=7)) == (
             7,
             [(1, "last")],
@@ -233,8 +218,7 @@ class Logging:
 
     def test_lines_go_with_their_job(self, store: Store, harness: StoreHarness) -> None:
         for id in ("deleted", "pruned"):
-            put(store, new_job(id))
-            settle(store, take_one(store), chunk(f"of {id}"))
+            settle(store, started(store, id), chunk(f"of {id}"))
             if id == "deleted":
                 assert store.delete([id])
         harness.elapse(10)
@@ -264,8 +248,7 @@ class Logging:
         assert messages(store) == [(1, "1"), (1, "2"), (1, "3"), (2, "again")]
 
     def test_new_lines_are_news(self, store: Store) -> None:
-        put(store, new_job("a"))
-        claim = take_one(store)
+        claim = started(store, "a")
         from ..stores.base import News
 
         watch = store.watch(News.CHANGES)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from ..model.counts import Filter
@@ -11,6 +9,8 @@ from ..model.job import FINISHED, JobStatus, Move, Progress
 from ..model.json import encode
 from ..model.lease import LeaseState, Outcome, Settlement
 from ..model.newjob import NewPayload
+from ..stores.base import Store
+from .harness import StoreHarness
 from .tools import (
     BOOM,
     bring_one_to_each,
@@ -20,15 +20,12 @@ from .tools import (
     new_job,
     page_ids,
     put,
+    started,
     take,
     take_one,
     tally,
     totals,
 )
-
-if TYPE_CHECKING:
-    from ..stores.base import Store
-    from .harness import StoreHarness
 
 HOSTILE_IDS = ["", "' OR 1=1 --", "a' UNION SELECT 1 --", "*", "%", "a\r\nDEL x", "\U0001f680", "a" * 5_000]
 
@@ -56,8 +53,7 @@ class Managing:
         assert store.last_event() == last
 
     def test_running_job_is_told_and_ends_cancelled(self, store: Store) -> None:
-        claim = bring_to(store, "a", JobStatus.RUNNING)
-        assert claim is not None
+        claim = started(store, "a")
         assert store.cancel(["a"]) == [JobStatus.RUNNING]
         assert store.cancel(["a"]) == [JobStatus.RUNNING]
         assert look(store, "a").status is JobStatus.RUNNING
@@ -84,8 +80,7 @@ class Managing:
     def test_request_to_cancel_wins_over_the_outcome(
         self, store: Store, harness: StoreHarness, outcome: Outcome, error: object
     ) -> None:
-        claim = bring_to(store, "a", JobStatus.RUNNING)
-        assert claim is not None
+        claim = started(store, "a")
         store.cancel(["a"])
         settlement = Settlement(claim.lease, outcome)
         assert store.settle([settlement]) == [True]
@@ -98,8 +93,7 @@ class Managing:
         assert take(store) == []
 
     def test_request_to_cancel_does_not_outlive_the_job(self, store: Store) -> None:
-        claim = bring_to(store, "a", JobStatus.RUNNING)
-        assert claim is not None
+        claim = started(store, "a")
         store.cancel(["a"])
         finish(store, claim, Move.CANCEL)
         store.retry(["a"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -14,12 +14,9 @@ from ..errors import JobConflictError, QueueFullError
 from ..model.job import JobStatus
 from ..model.newjob import NewJob, Receipt
 from ..model.schedule import Missed, ScheduleEntry
-from ..stores.base import News
+from ..stores.base import News, Store
+from .harness import StoreHarness
 from .tools import handles, look, new_job, put, take_one, tally, together, totals
-
-if TYPE_CHECKING:
-    from ..stores.base import Store
-    from .harness import StoreHarness
 
 THREADS = 16
 START = 1_800_000_000.25

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from ..model.gate import Limit
 from ..model.job import KEPT_HISTORY, JobError, JobStatus, Move, Progress
 from ..model.json import encode
 from ..model.lease import Lease, Outcome, Settlement
+from ..stores.base import Store
+from .harness import StoreHarness
 from .limiting import ONE, ONE_EACH, SLOW_EACH, ids, put_some
-from .tools import BOOM, finish, look, new_job, put, seconds_between, take, take_one, totals
-
-if TYPE_CHECKING:
-    from ..stores.base import Store
-    from .harness import StoreHarness
+from .tools import (
+    BOOM,
+    finish,
+    look,
+    new_job,
+    put,
+    rescue_after,
+    seconds_between,
+    started,
+    take,
+    take_one,
+    totals,
+)
 
 OUTCOMES = [
     (Outcome(move=Move.SUCCEED, result=b'{"x":1}'), JobStatus.DONE),
@@ -31,8 +39,7 @@ each_outcome = pytest.mark.parametrize(
 
 class Settling:
     def test_success_keeps_the_result(self, store: Store, harness: StoreHarness) -> None:
-        put(store, new_job("a"))
-        claim = take_one(store)
+        claim = started(store, "a")
         harness.elapse(5)
         assert finish(store, claim, result={"sum": 3})
         job = look(store, "a")
@@ -41,21 +48,18 @@ class Settling:
         assert 5 <= seconds_between(job.started_at, job.finished_at) < 15
 
     def test_success_without_a_result(self, store: Store) -> None:
-        put(store, new_job("a"))
-        assert store.settle([Settlement(take_one(store).lease, Outcome(move=Move.SUCCEED))]) == [True]
+        assert store.settle([Settlement(started(store, "a").lease, Outcome(move=Move.SUCCEED))]) == [True]
         job = look(store, "a")
         assert (job.status, job.result) == (JobStatus.DONE, None)
 
     def test_failure_keeps_the_error(self, store: Store) -> None:
-        put(store, new_job("a"))
-        assert finish(store, take_one(store), Move.FAIL, error=BOOM)
+        assert finish(store, started(store, "a"), Move.FAIL, error=BOOM)
         job = look(store, "a")
         assert (job.status, job.error, job.result) == (JobStatus.FAILED, BOOM, None)
         assert job.finished_at is not None
 
     def test_retry_is_scheduled_after_its_delay(self, store: Store, harness: StoreHarness) -> None:
-        put(store, new_job("a"))
-        claim = take_one(store)
+        claim = started(store, "a")
         harness.elapse(10)
         assert finish(store, claim, Move.RETRY, error=BOOM, delay=30)
         job = look(store, "a")
@@ -71,19 +75,16 @@ class Settling:
         assert take_one(store).attempts == 2
 
     def test_retry_is_recorded_as_told_even_beyond_the_last(self, store: Store) -> None:
-        put(store, new_job("a", max_retries=0))
-        assert finish(store, take_one(store), Move.RETRY, error=BOOM)
+        assert finish(store, started(store, "a", max_retries=0), Move.RETRY, error=BOOM)
         assert take_one(store).attempts == 2
 
     def test_retry_without_delay_can_be_claimed_at_once(self, store: Store) -> None:
-        put(store, new_job("a"))
-        finish(store, take_one(store), Move.RETRY, error=BOOM)
+        finish(store, started(store, "a"), Move.RETRY, error=BOOM)
         assert look(store, "a").status is JobStatus.QUEUED
         assert take_one(store).id == "a"
 
     def test_success_after_a_retry_clears_the_error_but_not_the_history(self, store: Store) -> None:
-        put(store, new_job("a"))
-        finish(store, take_one(store, worker="w1"), Move.RETRY, error=BOOM)
+        finish(store, started(store, "a", worker="w1"), Move.RETRY, error=BOOM)
         finish(store, take_one(store, worker="w2"), result=1)
         job = look(store, "a")
         assert (job.status, job.error, job.attempts) == (JobStatus.DONE, None, 2)
@@ -95,8 +96,7 @@ class Settling:
     def test_snooze_gives_the_attempt_back_and_leaves_no_trace(
         self, store: Store, harness: StoreHarness
     ) -> None:
-        put(store, new_job("a"))
-        finish(store, take_one(store), Move.RETRY, error=BOOM)
+        finish(store, started(store, "a"), Move.RETRY, error=BOOM)
         assert finish(store, take_one(store), Move.SNOOZE, delay=30)
         job = look(store, "a")
         assert (job.status, job.attempts, job.error) == (JobStatus.SCHEDULED, 1, BOOM)
@@ -111,8 +111,7 @@ class Settling:
     def test_cancel_by_the_handler_of_a_job_that_was_to_be_cancelled_tells_no_error(
         self, store: Store
     ) -> None:
-        put(store, new_job("a"))
-        claim = take_one(store)
+        claim = started(store, "a")
         store.cancel(["a"])
         assert finish(store, claim, Move.CANCEL, error=BOOM)
         job = look(store, "a")
@@ -131,8 +130,7 @@ class Settling:
         assert (look(store, "b").status, look(store, "b").error) == (JobStatus.CANCELLED, None)
 
     def test_history_tells_of_each_run(self, store: Store, harness: StoreHarness) -> None:
-        put(store, new_job("a"))
-        claim = take_one(store, worker="host-1:77")
+        claim = started(store, "a", worker="host-1:77")
         harness.elapse(5)
         finish(store, claim, Move.FAIL, error=BOOM)
         job = look(store, "a")
@@ -166,8 +164,7 @@ class Settling:
     def test_lost_reply_and_settle_again_changes_nothing(
         self, store: Store, harness: StoreHarness, outcome: Outcome, status: JobStatus
     ) -> None:
-        put(store, new_job("a"))
-        settlement = Settlement(take_one(store).lease, outcome)
+        settlement = Settlement(started(store, "a").lease, outcome)
         assert store.settle([settlement]) == [True]
         before, counted, last = look(store, "a"), totals(store), store.last_event()
         assert before.status is status
@@ -187,15 +184,13 @@ class Settling:
         assert (totals(store), store.last_event()) == (counted, last)
 
     def test_same_settlement_twice_in_a_call_counts_once(self, store: Store) -> None:
-        put(store, new_job("a"))
-        settlement = Settlement(take_one(store).lease, Outcome(move=Move.FAIL, error=BOOM))
+        settlement = Settlement(started(store, "a").lease, Outcome(move=Move.FAIL, error=BOOM))
         assert store.settle([settlement, settlement]) == [True, True]
         assert len(look(store, "a").history) == 1
         assert totals(store)[JobStatus.FAILED] == 1
 
     def test_settled_run_cannot_be_settled_otherwise(self, store: Store) -> None:
-        put(store, new_job("a"))
-        claim = take_one(store)
+        claim = started(store, "a")
         finish(store, claim, result="first")
         finish(store, claim, Move.FAIL, error=BOOM)
         job = look(store, "a")
@@ -203,8 +198,7 @@ class Settling:
 
     @each_outcome
     def test_lease_ends_with_the_settlement(self, store: Store, outcome: Outcome, status: JobStatus) -> None:
-        put(store, new_job("a"))
-        lease = take_one(store).lease
+        lease = started(store, "a").lease
         store.settle([Settlement(lease, outcome)])
         before = look(store, "a")
         assert before.status is status
@@ -214,8 +208,7 @@ class Settling:
         assert look(store, "a") == before
 
     def test_old_settlement_is_refused_while_the_next_run_is_under_way(self, store: Store) -> None:
-        put(store, new_job("a"))
-        first = take_one(store)
+        first = started(store, "a")
         finish(store, first, Move.RETRY, error=BOOM)
         second = take_one(store)
         before = look(store, "a")
@@ -255,8 +248,7 @@ class Settling:
         text = "'; DROP TABLE jobs; -- \" \\ %s $1 {} \x1b[31m\r\n\u202e \U0001f469\u200d\U0001f680 \\u0000"
         error = JobError(type=text, message=text * 50, traceback=text)
         progress = Progress(value=0.1, note=text)
-        put(store, new_job("a"))
-        claim = take_one(store, worker=text)
+        claim = started(store, "a", worker=text)
         store.progress([(claim.lease, progress)])
         assert finish(store, claim, Move.FAIL, error=error)
         job = look(store, "a")
@@ -317,7 +309,6 @@ class Cooling:
     def test_worker_that_lost_its_lease_cools_nothing(self, store: Store, harness: StoreHarness) -> None:
         put_some(store, 2)
         (claim,) = take(store, 1, lease=10)
-        harness.elapse(11)
-        store.rescue()
+        rescue_after(store, harness, 11)
         assert not finish(store, claim, Move.SNOOZE, delay=60, cools=60)
         assert len(take(store, 10)) == 2

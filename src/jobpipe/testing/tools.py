@@ -6,24 +6,25 @@ Only verbs of the Store are used here, so that everything holds for a store on a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from threading import Barrier
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ..model.counts import Filter
 from ..model.gate import Limit
 from ..model.job import Job, JobError, JobStatus, Move
 from ..model.json import encode, fingerprints
-from ..model.lease import Claim, Outcome, Settlement
+from ..model.lease import Claim, Outcome, Rescued, Settlement
 from ..model.newjob import NewJob, Receipt
-
-if TYPE_CHECKING:
-    from ..stores.base import Store
-    from .harness import StoreHarness
+from ..stores.base import Store
+from .harness import StoreHarness
 
 T = TypeVar("T")
+
+THREADS = 16
 
 BOOM = JobError(type="Boom", message="it broke", traceback="Traceback: line 1")
 LOST = JobError(type="WorkerLost", message="worker lost")
@@ -94,6 +95,20 @@ def take_one(store: Store, *, worker: str = "w1", lease: float = 60) -> Claim:
     return claim
 
 
+def started(
+    store: Store, id: str, payload: Any = None, *, worker: str = "w1", lease: float = 60, **options: Any
+) -> Claim:
+    """Insert a job and claim it."""
+    put(store, new_job(id, payload, **options))
+    return take_one(store, worker=worker, lease=lease)
+
+
+def rescue_after(store: Store, harness: StoreHarness, seconds: float = 61) -> list[Rescued]:
+    """Take back what has not been extended for so long."""
+    harness.elapse(seconds)
+    return store.rescue()
+
+
 def finish(
     store: Store,
     claim: Claim,
@@ -152,47 +167,45 @@ def bring_one_to_each(store: Store, prefix: str = "") -> list[str]:
     return [f"{prefix}{status.value}" for status in JobStatus]
 
 
-def page_ids(store: Store, filter: Filter | None = None, limit: int = 500) -> list[str]:
-    """The ids of all jobs that fit, newest first, page by page."""
-    found: list[str] = []
+def pages(store: Store, filter: Filter | None = None, limit: int = 500) -> Iterator[list[Job]]:
+    """The jobs that fit, newest first, page by page."""
     before: int | None = None
     while True:
         page = store.page(filter or Filter(), limit, before)
-        found += [job.id for job in page.jobs]
+        yield page.jobs
         if page.next is None:
-            return found
+            return
         before = page.next
+
+
+def page_ids(store: Store, filter: Filter | None = None, limit: int = 500) -> list[str]:
+    """The ids of all jobs that fit, newest first."""
+    return [job.id for jobs in pages(store, filter, limit) for job in jobs]
 
 
 def tally(store: Store) -> dict[JobStatus, int]:
     """How many jobs have each status, without the zeros."""
-    found: Counter[JobStatus] = Counter()
-    for row in store.counts().tallies:
-        found[row.status] += row.count
-    return {status: count for status, count in found.items() if count}
+    return _by_status((row.status, row.count) for row in store.counts().tallies)
 
 
 def totals(store: Store) -> dict[JobStatus, int]:
     """How often a job came to have each status, without the zeros."""
+    return _by_status((row.status, row.total) for row in store.counts().tallies)
+
+
+def _by_status(numbers: Iterable[tuple[JobStatus, int]]) -> dict[JobStatus, int]:
     found: Counter[JobStatus] = Counter()
-    for row in store.counts().tallies:
-        found[row.status] += row.total
-    return {status: total for status, total in found.items() if total}
+    for status, number in numbers:
+        found[status] += number
+    return dict(+found)
 
 
 def assert_counts_are_exact(store: Store) -> None:
     """Hold the tallies against the jobs themselves."""
-    counted = Counter({(row.queue, row.type, row.status): row.count for row in store.counts().tallies})
-    found: Counter[tuple[str, str, JobStatus]] = Counter()
-    before: int | None = None
-    while True:
-        page = store.page(Filter(), 500, before)
-        found.update((job.queue, job.type, job.status) for job in page.jobs)
-        if page.next is None:
-            break
-        before = page.next
-    assert +counted == found
-    assert all(row.total >= row.count >= 0 for row in store.counts().tallies)
+    tallies = store.counts().tallies
+    counted = Counter({(row.queue, row.type, row.status): row.count for row in tallies})
+    assert +counted == Counter((job.queue, job.type, job.status) for jobs in pages(store) for job in jobs)
+    assert all(row.total >= row.count >= 0 for row in tallies)
 
 
 @contextmanager
@@ -215,3 +228,9 @@ def together(calls: Sequence[Callable[[], T]]) -> list[T]:
 
     with ThreadPoolExecutor(len(calls)) as pool:
         return list(pool.map(run, calls))
+
+
+def from_all_sides(harness: StoreHarness, call: Callable[[Store, int], T], number: int = THREADS) -> list[T]:
+    """Call it so often at the same time, spread over the handles; what the calls return, in their order."""
+    with handles(harness) as several:
+        return together([partial(call, several[n % len(several)], n) for n in range(number)])

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from msgspec.structs import replace
 
 from ..model.job import Move, OnDuplicate
 from ..model.newjob import NewJob
+from ..stores.base import Store
 from ..stores.memory import MemoryStore
-from .tools import BOOM, finish, new_job, put, take, take_one
-
-if TYPE_CHECKING:
-    from ..stores.base import Store
-    from .harness import StoreHarness
+from .harness import StoreHarness
+from .tools import BOOM, finish, new_job, put, rescue_after, take, take_one
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01 vendor=a=b,other= ä"
 OTHER = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00"
@@ -58,8 +54,7 @@ class Traces:
         if move is Move.RELEASE:
             store.release([claim.lease])
         elif move is Move.RESCUE:
-            harness.elapse(100)
-            assert store.rescue()
+            assert rescue_after(store, harness, 100)
         elif move is Move.REVIVE:
             finish(store, claim, Move.FAIL, error=BOOM)
             store.retry(["a"])

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from ..errors import JobConflictError
 from ..model.job import JobStatus, Move, OnDuplicate
+from ..stores.base import Store
 from ..stores.memory import MemoryStore
-from .tools import BOOM, bring_one_to_each, finish, look, new_job, put, take, take_one, tally
-
-if TYPE_CHECKING:
-    from ..stores.base import Store
-    from .harness import StoreHarness
+from .harness import StoreHarness
+from .tools import BOOM, bring_one_to_each, finish, look, new_job, put, started, take, take_one, tally
 
 
 class Transferring:
@@ -32,8 +30,7 @@ class Transferring:
     def test_adopted_jobs_are_as_they_were(self, store: Store, harness: StoreHarness) -> None:
         more: dict[str, Any] = {"on_duplicate": OnDuplicate.RESTART, "max_wait": 9.5, "tags": ("t", "u")}
         options: dict[str, Any] = {"queue": "q", "max_retries": 7, "priority": 5, "deadline": 2.5, "key": "k"}
-        put(store, new_job("a", {"x": [1]}, expires_in=50.0, unique="name", **more, **options))
-        claim = take_one(store)
+        claim = started(store, "a", {"x": [1]}, expires_in=50.0, unique="name", **more, **options)
         finish(store, claim, Move.RETRY, error=BOOM, delay=500)
         before = look(store, "a")
         (job,) = store.export(10)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
@@ -14,12 +13,9 @@ from ..model.counts import JobEvent, WorkerInfo
 from ..model.gate import Limit
 from ..model.job import JobStatus, Move
 from ..model.lease import Claim
-from ..stores.base import News, Watch
-from .tools import BOOM, finish, look, new_job, put, take_one
-
-if TYPE_CHECKING:
-    from ..stores.base import Store
-    from .harness import StoreHarness
+from ..stores.base import News, Store, Watch
+from .harness import StoreHarness
+from .tools import BOOM, finish, look, new_job, put, rescue_after, started, take_one
 
 PATIENCE = 20.0
 """Seconds that a wake-up may take before the test gives up."""
@@ -67,10 +63,8 @@ TOLD = {News.WORK: WORK, News.CHANGES: WORK | NO_WORK}
 
 def with_every_status(store: Store) -> Claim:
     """Jobs that are failed, running and waiting, and a queue that is paused; the claim of the one that runs."""
-    put(store, new_job("failed"))
-    finish(store, take_one(store), Move.FAIL, error=BOOM)
-    put(store, new_job("running"))
-    claim = take_one(store)
+    finish(store, started(store, "failed"), Move.FAIL, error=BOOM)
+    claim = started(store, "running")
     put(store, new_job("waiting"))
     store.pause("other")
     return claim
@@ -108,8 +102,7 @@ class Watching:
         finish(store, claim, Move.SNOOZE, delay=10)
         harness.elapse(11)
         take_mail(store)
-        harness.elapse(61)
-        store.rescue()
+        rescue_after(store, harness)
         store.cancel(["a"])
         store.retry(["a"])
         claim = take_mail(store)
@@ -153,8 +146,7 @@ class Watching:
         assert [event.id for event in store.events(0, 10)] == ["b", "a", "c"]
 
     def test_what_changes_nothing_is_no_event(self, store: Store) -> None:
-        put(store, new_job("a"))
-        claim = take_one(store)
+        claim = started(store, "a")
         last = store.last_event()
         put(store, new_job("a"))
         store.insert([[new_job("a", "other")]])

@@ -4,27 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 from threading import Event
-from typing import TYPE_CHECKING
 
 from ...model.counts import Filter
 from ...model.job import FINISHED, JobStatus, Move, OnDuplicate
 from ...model.newjob import Receipt
-from ..tools import (
-    finish,
-    handles,
-    look,
-    page_ids,
-    put,
-    take,
-    take_one,
-    tally,
-    together,
-)
+from ...stores.base import Store
+from ..harness import StoreHarness
+from ..tools import finish, handles, look, page_ids, put, take, take_one, tally, together
 from .jobs import REPLACE, unique_job
-
-if TYPE_CHECKING:
-    from ...stores.base import Store
-    from ..harness import StoreHarness
 
 ENQUEUERS = 200
 

@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from ...errors import DuplicateError, JobConflictError
 from ...model.job import JobStatus, Move
 from ...model.newjob import Receipt
-from ..tools import (
-    BOOM,
-    finish,
-    look,
-    new_job,
-    page_ids,
-    put,
-    take,
-    take_one,
-    tally,
-)
+from ...stores.base import Store
+from ..tools import BOOM, finish, look, new_job, page_ids, put, take, take_one, tally
 from .jobs import NAME, is_claimed, unique_job
-
-if TYPE_CHECKING:
-    from ...stores.base import Store
 
 
 class WaitingAgain:

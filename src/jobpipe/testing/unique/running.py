@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from msgspec.structs import replace
 
@@ -12,20 +10,10 @@ from ...model.gate import Limit
 from ...model.job import JobStatus, Move, OnDuplicate
 from ...model.lease import LeaseState
 from ...model.newjob import Receipt
-from ..tools import (
-    BOOM,
-    finish,
-    look,
-    new_job,
-    put,
-    take,
-    take_one,
-)
+from ...stores.base import Store
+from ..harness import StoreHarness
+from ..tools import BOOM, finish, look, new_job, put, rescue_after, take, take_one
 from .jobs import KEEP, NAME, REPLACE, RESTART, begin_another, is_claimed, refused, unique_job
-
-if TYPE_CHECKING:
-    from ...stores.base import Store
-    from ..harness import StoreHarness
 
 
 class WhileOneRuns:
@@ -95,8 +83,7 @@ class WhileOneRuns:
         assert take(store, 9) == []
         match how:
             case "lost":
-                harness.elapse(100)
-                store.rescue()
+                rescue_after(store, harness, 100)
             case "cancelled":
                 store.release([claim.lease])
                 store.cancel(["a"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -12,21 +12,10 @@ from ...model.counts import Filter
 from ...model.job import JobStatus, OnDuplicate
 from ...model.lease import LeaseState
 from ...model.newjob import Receipt
-from ..tools import (
-    look,
-    new_job,
-    page_ids,
-    put,
-    seconds_between,
-    take,
-    take_one,
-    totals,
-)
+from ...stores.base import Store
+from ..harness import StoreHarness
+from ..tools import look, new_job, page_ids, put, seconds_between, take, take_one, totals
 from .jobs import NAME, REPLACE, RESTART, is_claimed, refused, unique_job
-
-if TYPE_CHECKING:
-    from ...stores.base import Store
-    from ..harness import StoreHarness
 
 
 class WhileOneWaits:
