@@ -14,6 +14,7 @@ from .tools import (
     BOOM,
     LOST,
     finish,
+    ids,
     look,
     new_job,
     put,
@@ -60,31 +61,28 @@ class Leases:
         assert [run.number for run in job.history] == [1, 2, 3]
         assert take(store) == []
 
-    def test_rescued_job_keeps_its_place(self, store: Store, harness: StoreHarness) -> None:
-        put(store, new_job("a"), new_job("b"))
-        take_one(store)
-        rescue_after(store, harness)
-        assert [claim.id for claim in take(store, 2)] == ["a", "b"]
-
     def test_rescue_with_cancel_asked_ends_the_job(self, store: Store, harness: StoreHarness) -> None:
         put(store, new_job("a"), new_job("last", max_retries=0))
         take(store, 2)
         store.cancel(["a", "last"])
-        assert {(each.id, each.status) for each in rescue_after(store, harness)} == {
-            ("a", JobStatus.CANCELLED),
-            ("last", JobStatus.CANCELLED),
-        }
+        rescued = {each.id: each.status for each in rescue_after(store, harness)}
+        assert rescued == {"a": JobStatus.CANCELLED, "last": JobStatus.CANCELLED}
         job = look(store, "a")
         assert (job.status, job.error) == (JobStatus.CANCELLED, LOST)
         assert job.finished_at is not None
 
-    def test_rescue_takes_back_no_more_than_asked(self, store: Store, harness: StoreHarness) -> None:
-        put(store, *(new_job(f"j{n}") for n in range(5)))
+    def test_rescue_takes_back_no_more_than_asked_and_keeps_their_places(
+        self, store: Store, harness: StoreHarness
+    ) -> None:
+        put(store, *(new_job(f"j{n}") for n in range(6)))
         take(store, 5)
         harness.elapse(61)
         found = [rescued.id for limit in (2, 2, 2, 2) for rescued in store.rescue(limit)]
         assert sorted(found) == [f"j{n}" for n in range(5)]
-        assert tally(store) == {JobStatus.QUEUED: 5}
+        assert tally(store) == {JobStatus.QUEUED: 6}
+        claims = take(store, 6)
+        assert ids(claims) == [f"j{n}" for n in range(6)]
+        assert [claim.attempts for claim in claims] == [2, 2, 2, 2, 2, 1]
 
     def test_extension_counts_from_now(self, store: Store, harness: StoreHarness) -> None:
         claim = started(store, "a", lease=60)
@@ -93,30 +91,25 @@ class Leases:
             assert store.extend([claim.lease], 60) == [LeaseState.HELD]
             assert store.extend([claim.lease], 60) == [LeaseState.HELD]
             assert store.rescue() == []
-        assert [rescued.id for rescued in rescue_after(store, harness)] == ["a"]
-
-    def test_extension_may_shorten_the_lease(self, store: Store, harness: StoreHarness) -> None:
-        claim = started(store, "a", lease=1_000)
+        assert ids(rescue_after(store, harness)) == ["a"]
+        claim = take_one(store, lease=1_000)
         store.extend([claim.lease], 30)
-        assert [rescued.id for rescued in rescue_after(store, harness, 31)] == ["a"]
+        assert ids(rescue_after(store, harness, 31)) == ["a"], "it may be shortened, too"
 
     def test_extension_tells_each_lease_what_it_is(self, store: Store) -> None:
         put(store, new_job("a"), new_job("b"), new_job("c"))
         first, second, third = take(store, 3)
         store.cancel(["b"])
         finish(store, third)
-        assert store.extend([third.lease, second.lease, first.lease], 60) == [
-            LeaseState.LOST,
-            LeaseState.CANCELLING,
-            LeaseState.HELD,
-        ]
+        states = store.extend([third.lease, second.lease, first.lease], 60)
+        assert states == [LeaseState.LOST, LeaseState.CANCELLING, LeaseState.HELD]
 
     def test_only_the_lease_that_was_extended_lives_on(self, store: Store, harness: StoreHarness) -> None:
         put(store, new_job("a"), new_job("b"))
         first, _ = take(store, 2)
         harness.elapse(40)
         store.extend([first.lease], 60)
-        assert [rescued.id for rescued in rescue_after(store, harness, 21)] == ["b"]
+        assert ids(rescue_after(store, harness, 21)) == ["b"]
 
     @pytest.mark.parametrize("is_taken_again", [False, True], ids=["waiting", "taken again"])
     def test_who_lost_the_lease_changes_nothing(
@@ -152,6 +145,10 @@ class Leases:
         assert store.release([claim.lease]) == [True]
         job = look(store, "a")
         assert (job.status, job.attempts, job.error, job.history) == (JobStatus.QUEUED, 0, None, ())
+        assert store.release([claim.lease]) == [False], "it is void"
+        assert store.extend([claim.lease], 60) == [LeaseState.LOST]
+        assert store.settle([Settlement(claim.lease, Outcome(move=Move.SUCCEED))]) == [False]
+        assert look(store, "a") == job
         again = take_one(store)
         assert again.attempts == 1
         finish(store, again)
@@ -165,20 +162,9 @@ class Leases:
         claim = take_one(store)
         harness.elapse(5)
         store.release([claim.lease])
-        after = look(store, "a")
-        assert seconds_between(after.created_at, after.run_at) == seconds_between(
-            before.created_at, before.run_at
-        )
-        assert [claim.id for claim in take(store, 2)] == ["a", "b"]
-
-    def test_released_lease_is_void(self, store: Store) -> None:
-        lease = started(store, "a").lease
-        store.release([lease])
-        before = look(store, "a")
-        assert store.release([lease]) == [False]
-        assert store.extend([lease], 60) == [LeaseState.LOST]
-        assert store.settle([Settlement(lease, Outcome(move=Move.SUCCEED))]) == [False]
-        assert look(store, "a") == before
+        waits = [seconds_between(job.created_at, job.run_at) for job in (before, look(store, "a"))]
+        assert waits[0] == waits[1]
+        assert ids(take(store, 2)) == ["a", "b"]
 
     def test_release_keeps_what_earlier_runs_left(self, store: Store) -> None:
         finish(store, started(store, "a"), Move.RETRY, error=BOOM)
@@ -188,11 +174,14 @@ class Leases:
         finish(store, take_one(store))
         assert [run.number for run in look(store, "a").history] == [1, 2]
 
-    def test_release_answers_for_each_lease(self, store: Store) -> None:
+    def test_strangers_are_passed_over_among_many_in_one_call(self, store: Store) -> None:
         put(store, new_job("a"), new_job("b"))
         first, second = take(store, 2)
-        stranger = Lease("nobody", 1, "w1", "no-token")
-        assert store.release([second.lease, stranger, first.lease]) == [True, False, True]
+        leases = [second.lease, Lease("nobody", 1, "w1", "no-token"), first.lease]
+        reports = [Progress(value=0.3, note="x"), Progress(value=0.2), Progress(value=0.1)]
+        store.progress(list(zip(leases, reports, strict=True)))
+        assert (look(store, "a").progress, look(store, "b").progress) == (reports[2], reports[0])
+        assert store.release(leases) == [True, False, True]
 
     def test_release_with_cancel_asked_ends_the_job(self, store: Store) -> None:
         """Somebody was told that it will end cancelled: it must not run again."""
@@ -203,12 +192,6 @@ class Leases:
         assert job.status is JobStatus.CANCELLED
         assert job.finished_at is not None
         assert take(store) == []
-
-    def test_claim_whose_reply_was_lost_comes_back(self, store: Store, harness: StoreHarness) -> None:
-        put(store, new_job("a"), new_job("b"))
-        store.claim("w1", ["work"], 2, 60)
-        assert len(rescue_after(store, harness)) == 2
-        assert [claim.attempts for claim in take(store, 2)] == [2, 2]
 
     def test_progress_is_kept_until_the_next_claim(self, store: Store) -> None:
         claim = started(store, "a")
@@ -225,21 +208,6 @@ class Leases:
         first, second = take(store, 2)
         store.progress([(claim.lease, Progress(value=0.5)) for claim in (first, second)])
         told = Outcome(move=Move.SUCCEED, progress=Progress(value=1.0, note="all"))
-        untold = Outcome(move=Move.SUCCEED)
-        store.settle([Settlement(first.lease, told), Settlement(second.lease, untold)])
+        store.settle([Settlement(first.lease, told), Settlement(second.lease, Outcome(move=Move.SUCCEED))])
         assert look(store, "a").progress == Progress(value=1.0, note="all")
         assert look(store, "b").progress == Progress(value=0.5)
-
-    def test_progress_of_many_in_one_call(self, store: Store) -> None:
-        put(store, new_job("a"), new_job("b"))
-        first, second = take(store, 2)
-        stranger = Lease("nobody", 1, "w1", "no-token")
-        store.progress(
-            [
-                (first.lease, Progress(value=0.1)),
-                (stranger, Progress(value=0.2)),
-                (second.lease, Progress(value=0.3, note="x")),
-            ]
-        )
-        assert look(store, "a").progress == Progress(value=0.1)
-        assert look(store, "b").progress == Progress(value=0.3, note="x")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 from msgspec import json
 
 from ..model.job import Move, instant
 from ..model.lease import Claim, Outcome, Settlement
 from ..model.logs import LARGEST_CHUNK, MOST_OF_ATTEMPT, MOST_OF_JOB, JobLogs, LogChunk
-from ..stores.base import Store
+from ..stores.base import News, Store
 from ..stores.memory import MemoryStore
 from .harness import StoreHarness
 from .tools import BOOM, finish, new_job, put, rescue_after, started, take, take_one
@@ -40,9 +42,8 @@ def messages(store: Store, id: str = "a", after: int = 0) -> list[tuple[int, str
 
 def fill(size: int, start: int = 0) -> list[LogChunk]:
     """Chunks of one line each, with at least that many bytes together."""
-    each = chunk("x" * (LARGEST_CHUNK - 200))
-    count = -(-size // each.size)
-    return [chunk("x" * (LARGEST_CHUNK - 200), start=start + n) for n in range(count)]
+    line = "x" * (LARGEST_CHUNK - 200)
+    return [chunk(line, start=start + n) for n in range(-(-size // chunk(line).size))]
 
 
 def size_of(store: Store, attempt: int | None = None) -> int:
@@ -53,14 +54,9 @@ class Logging:
     def test_lines_come_with_the_outcome(self, store: Store) -> None:
         put(store, new_job("a"), new_job("b"))
         first, second = take(store, 2)
-        assert store.settle(
-            [
-                Settlement(
-                    first.lease, Outcome(move=Move.SUCCEED), 0.0, (chunk("eins", "zwei ✓ \x1b\n", "\\x00"),)
-                ),
-                Settlement(second.lease, Outcome(move=Move.SUCCEED)),
-            ]
-        ) == [True, True]
+        done, lines = Outcome(move=Move.SUCCEED), chunk("eins", "zwei ✓ \x1b\n", "\\x00")
+        settlements = [Settlement(first.lease, done, 0.0, (lines,)), Settlement(second.lease, done)]
+        assert store.settle(settlements) == [True, True]
         line = logs(store).lines[1]
         assert (line.attempt, line.at, line.level, line.logger) == (1, instant(AT), "INFO", "app")
         assert messages(store) == [(1, "eins"), (1, "zwei ✓ \x1b\n"), (1, "\\x00")]
@@ -91,7 +87,7 @@ class Logging:
 
     def test_job_that_was_claimed_ahead_logs_with_its_first_attempt(self, store: Store) -> None:
         put(store, new_job("a"), new_job("b"))
-        first, second = store.claim("w1", ["work"], 2, 60, begin=0).claims
+        first, second = take(store, 2, begin=0)
         settle(store, first, chunk("ended at once"))
         store.write_logs([(second.lease, chunk("not begun"))])
         assert messages(store) == [(1, "ended at once")]
@@ -101,11 +97,8 @@ class Logging:
         claim = started(store, "a")
         store.write_logs([(claim.lease, chunk("1"))])
         store.write_logs([(claim.lease, chunk("1")), (claim.lease, chunk("2", start=1))])
-        settlement = Settlement(
-            claim.lease, Outcome(move=Move.SUCCEED), 0.0, (chunk("2", start=1), chunk("3", start=2))
-        )
-        assert store.settle([settlement]) == [True]
-        assert store.settle([settlement]) == [True]
+        for _ in range(2):
+            assert settle(store, claim, chunk("2", start=1), chunk("3", start=2))
         assert [message for _, message in messages(store)] == ["1", "2", "3"]
 
     def test_worker_that_lost_its_lease_stores_nothing(self, store: Store, harness: StoreHarness) -> None:
@@ -143,13 +136,8 @@ class Logging:
             assert found.last == logs(store).last > last
             last = found.last
             assert messages(store, after=last) == []
-        assert [message[:9] for _, message in told if message[0] != "x"] == [
-            "first",
-            "attempt",
-            "1",
-            "2",
-            "3",
-        ]
+        short = [message for _, message in told if message[0] != "x"]
+        assert short == ["first", "attempt", "1", "2", "3"]
         assert messages(store) == [each for each in told if each[1] not in "12"]
         assert last == 2 + 5 + 2 + len(steps[1]) + 1 == logs(store).cut + len(messages(store))
 
@@ -210,11 +198,8 @@ class Logging:
 
     def test_lines_that_were_never_stored_count_as_cut(self, store: Store) -> None:
         settle(store, started(store, "a"), chunk("last", start=7, cut=7))
-        assert (logs(store).cut, messages(store), messages(store, after=7)) == (
-            7,
-            [(1, "last")],
-            [(1, "last")],
-        )
+        assert logs(store).cut == 7
+        assert messages(store) == messages(store, after=7) == [(1, "last")]
 
     def test_lines_go_with_their_job(self, store: Store, harness: StoreHarness) -> None:
         for id in ("deleted", "pruned"):
@@ -249,14 +234,9 @@ class Logging:
 
     def test_new_lines_are_news(self, store: Store) -> None:
         claim = started(store, "a")
-        from ..stores.base import News
-
-        watch = store.watch(News.CHANGES)
-        try:
+        with closing(store.watch(News.CHANGES)) as watch:
             while watch.wait(0):
                 pass
             store.write_logs([(claim.lease, chunk("1"))])
             assert watch.wait(30)
-        finally:
-            watch.close()
         finish(store, claim)

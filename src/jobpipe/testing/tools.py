@@ -86,13 +86,19 @@ def take(
     types: Sequence[str] = ("work",),
     lease: float = 60,
     limits: Sequence[Limit] = (),
+    **options: Any,
 ) -> list[Claim]:
-    return store.claim(worker, types, limit, lease, limits).claims
+    return store.claim(worker, types, limit, lease, limits, **options).claims
 
 
 def take_one(store: Store, *, worker: str = "w1", lease: float = 60) -> Claim:
     (claim,) = take(store, worker=worker, lease=lease)
     return claim
+
+
+def ids(found: Iterable[Any]) -> list[str]:
+    """Of claims, jobs, events or what was rescued."""
+    return [each.id for each in found]
 
 
 def started(
