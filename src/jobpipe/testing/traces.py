@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from msgspec.structs import replace
 
 from ..model.job import Move, OnDuplicate
@@ -40,28 +39,27 @@ class Traces:
 
     def test_trace_of_what_is_claimed_ahead_is_told(self, store: Store) -> None:
         put(store, traced("a", expires_in=50.0))
-        (claim,) = store.claim("w1", ["work"], 1, 60, (), begin=0).claims
+        (claim,) = take(store, begin=0)
         assert (claim.trace, claim.has_run, claim.expires_at is not None) == (TRACE, False, True)
         store.release([claim.lease])
         assert take_one(store).has_run is False  # it never began
 
-    @pytest.mark.parametrize("move", [Move.RETRY, Move.SNOOZE, Move.RELEASE, Move.RESCUE, Move.REVIVE])
-    def test_claim_knows_that_the_job_ran_before(
-        self, store: Store, harness: StoreHarness, move: Move
-    ) -> None:
-        put(store, traced("a"))
-        claim = take_one(store)
-        if move is Move.RELEASE:
-            store.release([claim.lease])
-        elif move is Move.RESCUE:
-            assert rescue_after(store, harness, 100)
-        elif move is Move.REVIVE:
-            finish(store, claim, Move.FAIL, error=BOOM)
-            store.retry(["a"])
-        else:
-            finish(store, claim, move, error=BOOM if move is Move.RETRY else None)
-        again = take_one(store)
-        assert (again.trace, again.has_run, again.problem) == (TRACE, True, None)
+    def test_claim_knows_that_the_job_ran_before(self, store: Store, harness: StoreHarness) -> None:
+        for move in (Move.RETRY, Move.SNOOZE, Move.RELEASE, Move.RESCUE, Move.REVIVE):
+            put(store, traced(move.value))
+            claim = take_one(store)
+            if move is Move.RELEASE:
+                store.release([claim.lease])
+            elif move is Move.RESCUE:
+                assert rescue_after(store, harness, 100)
+            elif move is Move.REVIVE:
+                finish(store, claim, Move.FAIL, error=BOOM)
+                store.retry([claim.id])
+            else:
+                finish(store, claim, move, error=BOOM if move is Move.RETRY else None)
+            again = take_one(store)
+            assert (again.trace, again.has_run, again.problem) == (TRACE, True, None), move
+            finish(store, again)
 
     def test_trace_is_no_part_of_the_content(self, store: Store) -> None:
         put(store, traced("a"))

@@ -12,7 +12,7 @@ from ..model.job import JobStatus, Move, OnDuplicate
 from ..stores.base import Store
 from ..stores.memory import MemoryStore
 from .harness import StoreHarness
-from .tools import BOOM, bring_one_to_each, finish, look, new_job, put, started, take, take_one, tally
+from .tools import BOOM, bring_one_to_each, finish, ids, look, new_job, put, started, take, take_one, tally
 
 
 class Transferring:
@@ -55,7 +55,7 @@ class Transferring:
         assert tally(store) == {}
         store.adopt(between.export(100))
         assert {id: look(store, id) for id in before} == before
-        assert [claim.id for claim in take(store, 10)] == ["j1", "j3", "j0", "j2", "j4"]
+        assert ids(take(store, 10)) == ["j1", "j3", "j0", "j2", "j4"]
 
     def test_adopting_again_changes_nothing(self, store: Store) -> None:
         put(store, new_job("a"), new_job("b"))
