@@ -10,7 +10,7 @@ from ...model.job import FINISHED, JobStatus, Move, OnDuplicate
 from ...model.newjob import Receipt
 from ...stores.base import Store
 from ..harness import StoreHarness
-from ..tools import finish, handles, look, page_ids, put, take, take_one, tally, together
+from ..tools import finish, from_all_sides, handles, look, page_ids, put, take, take_one, tally, together
 from .jobs import REPLACE, unique_job
 
 ENQUEUERS = 200
@@ -27,9 +27,7 @@ class Crowd:
                 new += receipt.is_new
             return new
 
-        with handles(harness) as several:
-            new = together([partial(send, several[n % len(several)], n) for n in range(ENQUEUERS)])
-        assert sum(new) == 1
+        assert sum(from_all_sides(harness, send, ENQUEUERS)) == 1
         (id,) = page_ids(store)
         assert look(store, id).payload[1] == rounds - 1, "the last payload wins"
         assert put(store, unique_job("last", "last", REPLACE)) == [Receipt(id, JobStatus.QUEUED, False)]

@@ -12,7 +12,7 @@ from ...model.lease import Claim
 from ...model.newjob import NewJob
 from ...stores.base import Store
 from ..harness import StoreHarness
-from ..tools import BOOM, finish, new_job, rescue_after, take
+from ..tools import BOOM, finish, new_job, put, rescue_after, take, take_one
 
 NAME = "report:17"
 KEEP, REPLACE, RESTART = OnDuplicate
@@ -36,6 +36,12 @@ def refused(store: Store, *jobs: NewJob) -> JobConflictError:
     (answer,) = store.insert([jobs])
     assert isinstance(answer, JobConflictError), answer
     return answer
+
+
+def started_unique(store: Store, id: str, **options: Any) -> Claim:
+    """Insert a job with the unique name and claim it."""
+    put(store, unique_job(id, **options))
+    return take_one(store)
 
 
 def is_claimed(store: Store, id: str) -> bool:

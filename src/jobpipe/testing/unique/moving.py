@@ -9,7 +9,7 @@ from ...model.job import JobStatus, Move
 from ...model.newjob import Receipt
 from ...stores.base import Store
 from ..tools import BOOM, finish, look, new_job, page_ids, put, take, take_one, tally
-from .jobs import NAME, is_claimed, unique_job
+from .jobs import NAME, is_claimed, started_unique, unique_job
 
 
 class WaitingAgain:
@@ -29,10 +29,8 @@ class WaitingAgain:
         assert tally(store) == {JobStatus.FAILED: 1, JobStatus.QUEUED: 2}
 
     def test_retried_job_waits_behind_the_one_that_runs(self, store: Store) -> None:
-        put(store, unique_job("a"))
-        finish(store, take_one(store), Move.FAIL, error=BOOM)
-        put(store, unique_job("b"))
-        running = take_one(store)
+        finish(store, started_unique(store, "a"), Move.FAIL, error=BOOM)
+        running = started_unique(store, "b")
         assert store.retry(["a"]) == [JobStatus.FAILED]
         assert put(store, unique_job("c")) == [Receipt("a", JobStatus.QUEUED, False)]
         assert take(store, 9) == []
@@ -44,18 +42,13 @@ class WaitingAgain:
             put(store, unique_job(id))
             finish(store, take_one(store), Move.FAIL, error=BOOM)
         found = store.retry(["b", "a", "b", "c"])
-        assert [each.id if isinstance(each, DuplicateError) else each for each in found] == [
-            JobStatus.FAILED,
-            "b",
-            JobStatus.QUEUED,
-            "b",
-        ]
+        told = [each.id if isinstance(each, DuplicateError) else each for each in found]
+        assert told == [JobStatus.FAILED, "b", JobStatus.QUEUED, "b"]
         assert is_claimed(store, "b")
 
     @pytest.mark.parametrize("is_reversed", [False, True])
     def test_names_move_to_another_store(self, store: Store, is_reversed: bool) -> None:
-        put(store, unique_job("a"))
-        claim = take_one(store)
+        claim = started_unique(store, "a")
         put(store, unique_job("b", 1))
         store.release([claim.lease])
         exported = store.export(9)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -14,8 +15,8 @@ from ...model.lease import LeaseState
 from ...model.newjob import Receipt
 from ...stores.base import Store
 from ..harness import StoreHarness
-from ..tools import look, new_job, page_ids, put, seconds_between, take, take_one, totals
-from .jobs import NAME, REPLACE, RESTART, is_claimed, refused, unique_job
+from ..tools import ids, look, new_job, page_ids, put, seconds_between, take, take_one, totals
+from .jobs import NAME, REPLACE, RESTART, is_claimed, refused, started_unique, unique_job
 
 
 class WhileOneWaits:
@@ -25,17 +26,11 @@ class WhileOneWaits:
         assert put(store, unique_job("b", 2)) == [Receipt("a", JobStatus.QUEUED, False)]
         assert store.get("b") is None
         assert look(store, "a") == before
+        other = unique_job("b", type="other", queue="other")
+        assert put(store, other) == [Receipt("a", JobStatus.QUEUED, False)], "whatever its type and queue"
         assert put(store, new_job("b", 2)) == [Receipt("b", JobStatus.QUEUED, True)]
-
-    def test_keep_does_not_ask_for_the_type_or_the_queue(self, store: Store) -> None:
-        put(store, unique_job("a", delay=60))
-        assert put(store, unique_job("b", type="other", queue="other")) == [
-            Receipt("a", JobStatus.SCHEDULED, False)
-        ]
-
-    def test_other_names_are_other_work(self, store: Store) -> None:
-        put(store, unique_job("a"), unique_job("b", name="report:18"), new_job("c"))
-        assert len(take(store, 9)) == 3
+        put(store, unique_job("c", name="report:18"))
+        assert len(take(store, 9)) == 3, "other names are other work"
 
     def test_replace_takes_the_new_content_and_keeps_the_id(
         self, store: Store, harness: StoreHarness
@@ -73,7 +68,7 @@ class WhileOneWaits:
     def test_replaced_job_has_the_place_of_its_new_priority(self, store: Store) -> None:
         put(store, unique_job("a", 1, REPLACE), new_job("b"))
         put(store, unique_job("c", 2, REPLACE, priority=-1))
-        assert [claim.id for claim in take(store, 2)] == ["b", "a"]
+        assert ids(take(store, 2)) == ["b", "a"]
 
     @pytest.mark.parametrize("delay", [0.0, 60.0], ids=["queued", "scheduled"])
     def test_replaced_job_has_the_new_expiry_and_tags(
@@ -105,26 +100,21 @@ class WhileOneWaits:
 
     def test_max_wait_holds_from_the_first_on(self, store: Store) -> None:
         put(store, unique_job("a", delay=60, max_wait=20))
-        job = look(store, "a")
-        assert seconds_between(job.created_at, job.run_at) == pytest.approx(20, abs=0.01)
         put(store, unique_job("b", name="b", run_at=4e9, max_wait=20))
-        job = look(store, "b")
-        assert seconds_between(job.created_at, job.run_at) == pytest.approx(20, abs=0.01)
+        for job in (look(store, "a"), look(store, "b")):
+            assert seconds_between(job.created_at, job.run_at) == pytest.approx(20, abs=0.01)
 
-    @pytest.mark.parametrize("on_duplicate", [REPLACE, RESTART])
-    @pytest.mark.parametrize("other", [{"type": "other"}, {"queue": "other"}])
-    def test_job_of_another_kind_replaces_nothing(
-        self, store: Store, on_duplicate: OnDuplicate, other: dict[str, Any]
-    ) -> None:
-        put(store, unique_job("r"))
-        running = take_one(store)
+    def test_job_of_another_kind_replaces_nothing(self, store: Store) -> None:
+        running = started_unique(store, "r")
         put(store, unique_job("a", 1))
-        error = refused(store, new_job("x"), unique_job("b", 2, on_duplicate, **other))
-        assert isinstance(error, DuplicateError)
-        assert (error.id, error.unique) == ("a", NAME)
-        assert sorted(page_ids(store)) == ["a", "r"]
-        assert look(store, "a").payload == 1
-        assert store.extend([running.lease], 60) == [LeaseState.HELD]
+        others: list[dict[str, Any]] = [{"type": "other"}, {"queue": "other"}]
+        for on_duplicate, other in product((REPLACE, RESTART), others):
+            error = refused(store, new_job("x"), unique_job("b", 2, on_duplicate, **other))
+            assert isinstance(error, DuplicateError)
+            assert (error.id, error.unique) == ("a", NAME)
+            assert sorted(page_ids(store)) == ["a", "r"]
+            assert look(store, "a").payload == 1
+            assert store.extend([running.lease], 60) == [LeaseState.HELD]
 
     def test_cancelled_one_waits_no_more(self, store: Store) -> None:
         put(store, unique_job("a"))
@@ -141,13 +131,8 @@ class WhileOneWaits:
             unique_job("d", 4, REPLACE, delay=60, tags=("new",)),
             unique_job("e", 5),
         )
-        assert [(each.id, each.is_new) for each in receipts] == [
-            ("a", True),
-            ("a", False),
-            ("c", True),
-            ("a", False),
-            ("a", False),
-        ]
+        assert ids(receipts) == ["a", "a", "c", "a", "a"]
+        assert [receipt.is_new for receipt in receipts] == [True, False, True, False, False]
         job = look(store, "a")
         assert (job.payload, job.status, job.tags) == (4, JobStatus.SCHEDULED, ("new",))
         assert sorted(page_ids(store)) == ["a", "c"]
