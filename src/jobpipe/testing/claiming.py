@@ -85,9 +85,7 @@ class Claiming:
         found = [take_one(store).id for _ in range(12)]
         assert found == sorted(found, key=lambda name: (-(int(name[1:]) % 3), int(name[1:])))
 
-    def test_job_that_came_due_waits_behind_those_that_were_due_before(
-        self, store: Store, harness: StoreHarness
-    ) -> None:
+    def test_job_that_came_due_waits_behind_earlier_ones(self, store: Store, harness: StoreHarness) -> None:
         put(store, new_job("scheduled", delay=10))
         harness.elapse(5)
         put(store, new_job("first"))

@@ -132,9 +132,7 @@ class ClaimingAhead:
         assert store.settle([Settlement(first.lease, DONE)]) == [False]
         assert ids(take(store, 2)) == ["a", "b"]
 
-    def test_lease_is_extended_and_progress_of_what_has_not_begun_is_none(
-        self, store: Store, harness: StoreHarness
-    ) -> None:
+    def test_lease_of_what_has_not_begun_is_extended(self, store: Store, harness: StoreHarness) -> None:
         claim = claimed_ahead(store)
         store.progress([(claim.lease, Progress(value=0.5))])
         assert look(store, "a").progress is None

@@ -89,9 +89,7 @@ class Concurrency:
         from_all_sides(harness, rush)
         assert tally(store) == {JobStatus.SCHEDULED: bound}
 
-    def test_batches_in_a_rush_are_whole_and_within_capacity(
-        self, store: Store, harness: StoreHarness
-    ) -> None:
+    def test_batches_in_a_rush_are_whole_within_capacity(self, store: Store, harness: StoreHarness) -> None:
         capacity, size = 50, 7
 
         def rush(handle: Store, name: int) -> int:
@@ -118,9 +116,7 @@ class Concurrency:
         assert look(store, "a").payload == won.index(True)
         assert tally(store) == {JobStatus.QUEUED: 2}
 
-    def test_batches_in_opposite_order_do_not_lock_each_other_out(
-        self, store: Store, harness: StoreHarness
-    ) -> None:
+    def test_batches_in_opposite_order_do_not_deadlock(self, store: Store, harness: StoreHarness) -> None:
         jobs = [new_job(f"j{n}") for n in range(40)]
 
         answers = from_all_sides(harness, lambda handle, n: put(handle, *(jobs[::-1] if n % 2 else jobs)))

@@ -222,9 +222,7 @@ class Inserting:
             ],
             capacity=1,
         )
-        assert isinstance(answers[0], list)
-        assert isinstance(answers[1], QueueFullError)
-        assert isinstance(answers[2], list)
+        assert [type(answer) for answer in answers] == [list, QueueFullError, list]
         assert page_ids(store) == ["e", "b", "a"]
 
     def test_full_queue_knows_its_jobs_again(self, store: Store) -> None:
@@ -244,24 +242,19 @@ class Inserting:
         (answer,) = store.insert([[new_job("c", delay=60)]], capacity=1)
         assert isinstance(answer, list)
 
-    def test_scheduled_jobs_have_a_bound_of_their_own_over_all_queues(
-        self, store: Store, harness: StoreHarness
-    ) -> None:
+    def test_scheduled_jobs_have_one_bound_over_all_queues(self, store: Store, harness: StoreHarness) -> None:
         put(store, new_job("a", delay=60), new_job("b", queue="other", delay=90))
         (answer,) = store.insert([[new_job("c", queue="third", delay=60), new_job("d")]], scheduled=2)
         assert type(answer) is TooManyScheduledError
         assert (answer.queue, answer.waiting, answer.needed, answer.capacity) == ("third", 2, 1, 2)
         assert "JOBPIPE_SCHEDULED_SIZE" in str(answer)
-        ready, past, more = store.insert(
+        answers = store.insert(
             [[new_job("d")], [new_job("e", run_at=1.0)], [new_job("f", run_at=1e10)]], scheduled=2
         )
-        assert isinstance(ready, list)
-        assert isinstance(past, list), "its time has come: it is ready"
-        assert isinstance(more, TooManyScheduledError)
+        assert [type(answer) for answer in answers] == [list, list, TooManyScheduledError], "two are ready"
         harness.elapse(61)
-        first, second = store.insert([[new_job("g", delay=60)], [new_job("h", delay=60)]], scheduled=2)
-        assert isinstance(first, list), "one has come due"
-        assert isinstance(second, TooManyScheduledError)
+        answers = store.insert([[new_job("g", delay=60)], [new_job("h", delay=60)]], scheduled=2)
+        assert [type(answer) for answer in answers] == [list, TooManyScheduledError], "one has come due"
 
     def test_retry_is_never_refused_for_want_of_room(self, store: Store) -> None:
         claim = started(store, "a")
@@ -274,7 +267,7 @@ class Inserting:
 
     def test_names_are_bounded(self, store: Store) -> None:
         put(store, new_job("a"), new_job("b", type="mail"))
-        queue, type, known, both = store.insert(
+        queue, *others = store.insert(
             [
                 [new_job("c", queue="new"), new_job("d")],
                 [new_job("e", type="new")],
@@ -286,14 +279,9 @@ class Inserting:
         assert isinstance(queue, TooManyNamesError)
         assert (queue.queue, queue.type, queue.most, queue.field) == ("new", "work", 2, "queue")
         assert "JOBPIPE_MAX_NAMES" in str(queue)
-        assert isinstance(type, TooManyNamesError)
-        assert isinstance(known, list)
-        assert isinstance(both, TooManyNamesError)
-        first, second = store.insert(
-            [[new_job("h", type="x"), new_job("i", type="x")], [new_job("k", type="y")]], names=3
-        )
-        assert isinstance(first, list)
-        assert isinstance(second, TooManyNamesError)
+        assert [type(answer) for answer in others] == [TooManyNamesError, list, TooManyNamesError]
+        batches = [[new_job("h", type="x"), new_job("i", type="x")], [new_job("k", type="y")]]
+        assert [type(answer) for answer in store.insert(batches, names=3)] == [list, TooManyNamesError]
 
     def test_names_without_jobs_are_forgotten(self, store: Store, harness: StoreHarness) -> None:
         put(store, *(new_job(f"j{n}", queue=f"q{n}", type=f"t{n}", delay=n % 2 * 60) for n in range(20)))

@@ -214,9 +214,7 @@ class Inspecting:
         store.resume("empty")
         assert store.counts().paused == {"other"}
 
-    def test_ahead_counts_those_that_would_be_claimed_before(
-        self, store: Store, harness: StoreHarness
-    ) -> None:
+    def test_ahead_counts_those_that_are_claimed_before(self, store: Store, harness: StoreHarness) -> None:
         started(store, "running")
         put(store, new_job("a"), new_job("b", type="mail"), new_job("elsewhere", queue="slow"))
         put(store, new_job("later", delay=60), new_job("c"), new_job("urgent", priority=1))

@@ -71,9 +71,7 @@ class Leases:
         assert (job.status, job.error) == (JobStatus.CANCELLED, LOST)
         assert job.finished_at is not None
 
-    def test_rescue_takes_back_no_more_than_asked_and_keeps_their_places(
-        self, store: Store, harness: StoreHarness
-    ) -> None:
+    def test_rescue_takes_back_no_more_than_asked(self, store: Store, harness: StoreHarness) -> None:
         put(store, *(new_job(f"j{n}") for n in range(6)))
         take(store, 5)
         harness.elapse(61)

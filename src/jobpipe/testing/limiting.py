@@ -15,7 +15,19 @@ from ..model.gate import INSURANCE, LEAD, Limit
 from ..model.job import JobStatus, Move
 from ..stores.base import Store
 from .harness import StoreHarness
-from .tools import BOOM, finish, handles, ids, look, new_job, put, rescue_after, take, together
+from .tools import (
+    BOOM,
+    finish,
+    from_all_sides,
+    handles,
+    ids,
+    look,
+    new_job,
+    put,
+    rescue_after,
+    take,
+    together,
+)
 
 ONE = (Limit(type="work", concurrency=1),)
 ONE_EACH = (Limit(type="work", concurrency=1, is_keyed=True),)
@@ -169,9 +181,7 @@ class Limiting:
         harness.elapse(10)
         assert sorted(ids(take(store, 10, limits=SLOW_EACH))) == ["a1", "b1"]
 
-    def test_order_within_a_key_is_kept_however_long_it_waited(
-        self, store: Store, harness: StoreHarness
-    ) -> None:
+    def test_order_within_a_key_is_kept_while_it_waits(self, store: Store, harness: StoreHarness) -> None:
         put_some(store, 4, key="a")
         (claim,) = take(store, 10, limits=ONE_EACH)
         assert take(store, 10, limits=ONE_EACH) == []
@@ -199,9 +209,7 @@ class Limiting:
         finish(store, found[0])
         assert ids(take(store, 10, limits=ONE_EACH)) == ["b"]
 
-    def test_job_keeps_its_key_through_retries_and_releases(
-        self, store: Store, harness: StoreHarness
-    ) -> None:
+    def test_job_keeps_its_key_when_retried_or_released(self, store: Store, harness: StoreHarness) -> None:
         put(store, new_job("a", key="k"))
         (claim,) = take(store, 10, limits=ONE_EACH)
         finish(store, claim, Move.RETRY, error=BOOM, delay=1)
@@ -369,9 +377,9 @@ class Limiting:
     def test_rate_holds_for_all_handles_together(self, store: Store, harness: StoreHarness) -> None:
         put_some(store, 40)
         limits = (Limit(type="work", interval=LEAD * 10, burst=5),)
-        with handles(harness) as opened:
-            calls = [partial(take, handle, 10, limits=limits) for handle in opened for _ in range(3)]
-            found = [claim for claims in together(calls) for claim in claims]
+        takers = 3 * harness.handles
+        answers = from_all_sides(harness, lambda handle, _: take(handle, 10, limits=limits), takers)
+        found = [claim for claims in answers for claim in claims]
         # Why one more: on a store whose clock runs, an interval may end meanwhile.
         assert 5 <= len(found) <= 6
 

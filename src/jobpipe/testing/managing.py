@@ -145,13 +145,6 @@ class Managing:
             store.retry(["a"])
         assert [run.number for run in look(store, "a").history] == [1, 2, 3]
 
-    def test_cancelled_scheduled_job_is_revived_to_run_at_once(self, store: Store) -> None:
-        put(store, new_job("a", delay=3_600))
-        store.cancel(["a"])
-        assert store.retry(["a"]) == [JobStatus.CANCELLED]
-        assert look(store, "a").status is JobStatus.QUEUED
-        assert take_one(store).id == "a"
-
     def test_revived_job_does_not_believe_an_old_lease(self, store: Store) -> None:
         claim = started(store, "a")
         finish(store, claim, Move.FAIL, error=BOOM)
@@ -171,11 +164,12 @@ class Managing:
         assert tally(store) == others | {JobStatus.QUEUED: 4}
 
     def test_id_twice_in_a_call_is_steered_once(self, store: Store) -> None:
-        put(store, new_job("a"))
+        put(store, new_job("a", delay=3_600))
         store.cancel(["a", "a"])
-        assert totals(store) == {JobStatus.QUEUED: 1, JobStatus.CANCELLED: 1}
-        store.retry(["a", "a"])
-        assert totals(store) == {JobStatus.QUEUED: 2, JobStatus.CANCELLED: 1}
+        assert totals(store) == {JobStatus.SCHEDULED: 1, JobStatus.CANCELLED: 1}
+        assert store.retry(["a", "a"])[0] is JobStatus.CANCELLED
+        assert totals(store) == {JobStatus.SCHEDULED: 1, JobStatus.CANCELLED: 1, JobStatus.QUEUED: 1}
+        assert take_one(store).id == "a", "whatever its delay was"
 
     def test_hostile_ids_are_only_unknown(self, store: Store) -> None:
         bring_to(store, "a", JobStatus.QUEUED)
@@ -227,16 +221,6 @@ class Managing:
         assert store.get("failed") is None
         assert look(store, "again").status is JobStatus.CANCELLED
 
-    def test_failed_job_that_ran_again_is_kept_as_what_it_became(
-        self, store: Store, harness: StoreHarness
-    ) -> None:
-        bring_to(store, "a", JobStatus.FAILED)
-        store.retry(["a"])
-        finish(store, take_one(store))
-        harness.elapse(10)
-        assert store.prune(50, keep_failed=5) == 0
-        assert store.prune(5, keep_failed=50) == 1
-
     def test_prune_deletes_no_more_than_asked(self, store: Store, harness: StoreHarness) -> None:
         ids = [f"j{n}" for n in range(5)]
         put(store, *(new_job(id) for id in ids))
@@ -258,10 +242,15 @@ class Managing:
         job = look(store, "a")
         assert (job.payload, job.attempts, job.history) == ("other", 0, ())
 
-    def test_revived_job_is_not_pruned(self, store: Store, harness: StoreHarness) -> None:
+    def test_revived_job_is_kept_as_what_it_became(self, store: Store, harness: StoreHarness) -> None:
         bring_to(store, "a", JobStatus.FAILED)
         harness.elapse(100)
         store.retry(["a"])
         assert store.prune(50) == 0
         store.cancel(["a"])
         assert store.prune(50) == 0
+        store.retry(["a"])
+        finish(store, take_one(store))
+        harness.elapse(10)
+        assert store.prune(50, keep_failed=5) == 0
+        assert store.prune(5, keep_failed=50) == 1

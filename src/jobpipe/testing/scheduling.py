@@ -59,9 +59,7 @@ class Scheduling:
         with closing(harness.open()) as other:
             assert other.schedules().entries == store.schedules().entries == entries
 
-    def test_schedules_are_listed_by_name_with_the_time_of_the_store(
-        self, store: Store, harness: StoreHarness
-    ) -> None:
+    def test_schedules_are_listed_by_name_with_the_time(self, store: Store, harness: StoreHarness) -> None:
         assert store.schedules().entries == []
         for name in ("b", "a", "C"):
             store.put_schedule(replace(ENTRY, name=name))
@@ -246,9 +244,7 @@ class Scheduling:
             assert totals(other) == {}
             assert fire(other, 1, new_job("t2"), "other") is not None
 
-    def test_resumed_schedule_goes_on_with_the_tick_that_is_told(
-        self, store: Store, harness: StoreHarness
-    ) -> None:
+    def test_resumed_schedule_goes_on_with_the_tick_told(self, store: Store, harness: StoreHarness) -> None:
         store.put_schedule(ENTRY)
         fire(store, 1, new_job("t1"))
         store.pause_schedule("s")
@@ -287,9 +283,7 @@ class Scheduling:
         assert store.put_schedule(replace(ENTRY, is_paused=True)) == replace(ENTRY, is_paused=True)
         assert fire(store, 1, new_job("t1")) is None
 
-    def test_ticks_racing_with_a_pause_are_before_it_or_never(
-        self, store: Store, harness: StoreHarness
-    ) -> None:
+    def test_ticks_racing_with_a_pause_come_before_it(self, store: Store, harness: StoreHarness) -> None:
         """Where the schedule stands tells how many ticks there were, and there is one job for each."""
         store.put_schedule(ENTRY)
         paused_at: list[float] = []

@@ -72,9 +72,7 @@ class Settling:
         runs = [(run.number, run.worker, run.error) for run in job.history]
         assert runs == [(1, "w1", BOOM), (2, "w2", None)]
 
-    def test_snooze_gives_the_attempt_back_and_leaves_no_trace(
-        self, store: Store, harness: StoreHarness
-    ) -> None:
+    def test_snooze_gives_the_attempt_back_without_a_trace(self, store: Store, harness: StoreHarness) -> None:
         finish(store, started(store, "a"), Move.RETRY, error=BOOM)
         assert finish(store, take_one(store), Move.SNOOZE, delay=30)
         job = look(store, "a")
@@ -101,9 +99,7 @@ class Settling:
             assert job.finished_at is not None
             assert [run.error for run in job.history] == [error], id
 
-    def test_failure_keeps_the_error_and_history_tells_of_the_run(
-        self, store: Store, harness: StoreHarness
-    ) -> None:
+    def test_failure_keeps_the_error_and_tells_of_its_run(self, store: Store, harness: StoreHarness) -> None:
         claim = started(store, "a", worker="host-1:77")
         harness.elapse(5)
         assert finish(store, claim, Move.FAIL, error=BOOM)

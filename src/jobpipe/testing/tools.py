@@ -20,6 +20,7 @@ from ..model.json import encode, fingerprints
 from ..model.lease import Claim, Outcome, Rescued, Settlement
 from ..model.newjob import NewJob, Receipt
 from ..stores.base import Store
+from ..stores.memory import MemoryStore
 from .harness import StoreHarness
 
 T = TypeVar("T")
@@ -171,6 +172,15 @@ def bring_one_to_each(store: Store, prefix: str = "") -> list[str]:
     for status in reversed(JobStatus):
         bring_to(store, f"{prefix}{status.value}", status)
     return [f"{prefix}{status.value}" for status in JobStatus]
+
+
+def move_away_and_back(store: Store, *ids: str) -> None:
+    """Move all jobs to a memory store and back again."""
+    between = MemoryStore()
+    between.adopt(store.export(100))
+    assert store.discard(ids) == len(ids)
+    assert tally(store) == {}
+    store.adopt(between.export(100))
 
 
 def pages(store: Store, filter: Filter | None = None, limit: int = 500) -> Iterator[list[Job]]:

@@ -7,9 +7,8 @@ from msgspec.structs import replace
 from ..model.job import Move, OnDuplicate
 from ..model.newjob import NewJob
 from ..stores.base import Store
-from ..stores.memory import MemoryStore
 from .harness import StoreHarness
-from .tools import BOOM, finish, new_job, put, rescue_after, take, take_one
+from .tools import BOOM, finish, move_away_and_back, new_job, put, rescue_after, take, take_one
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01 vendor=a=b,other= ä"
 OTHER = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00"
@@ -77,10 +76,7 @@ class Traces:
     def test_trace_moves_with_its_job(self, store: Store) -> None:
         put(store, traced("a"), new_job("plain"), traced("b", OTHER))
         finish(store, take_one(store), Move.SNOOZE)
-        between = MemoryStore()
-        between.adopt(store.export(9))
-        store.discard(["a", "plain", "b"])
-        store.adopt(between.export(9))
+        move_away_and_back(store, "a", "plain", "b")
         assert {claim.id: (claim.trace, claim.has_run) for claim in take(store, 9)} == {
             "a": (TRACE, True),
             "plain": (None, False),

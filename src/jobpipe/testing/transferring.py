@@ -10,9 +10,21 @@ from msgspec.structs import replace
 from ..errors import JobConflictError
 from ..model.job import JobStatus, Move, OnDuplicate
 from ..stores.base import Store
-from ..stores.memory import MemoryStore
 from .harness import StoreHarness
-from .tools import BOOM, bring_one_to_each, finish, ids, look, new_job, put, started, take, take_one, tally
+from .tools import (
+    BOOM,
+    bring_one_to_each,
+    finish,
+    ids,
+    look,
+    move_away_and_back,
+    new_job,
+    put,
+    started,
+    take,
+    take_one,
+    tally,
+)
 
 
 class Transferring:
@@ -49,11 +61,7 @@ class Transferring:
         put(store, *(new_job(f"j{n}", {"n": n}, priority=n % 2) for n in range(5)))
         put(store, new_job("later", delay=500))
         before = {id: look(store, id) for id in ("j0", "j1", "later")}
-        between = MemoryStore()
-        between.adopt(store.export(100))
-        assert store.discard([f"j{n}" for n in range(5)] + ["later"]) == 6
-        assert tally(store) == {}
-        store.adopt(between.export(100))
+        move_away_and_back(store, *(f"j{n}" for n in range(5)), "later")
         assert {id: look(store, id) for id in before} == before
         assert ids(take(store, 10)) == ["j1", "j3", "j0", "j2", "j4"]
 

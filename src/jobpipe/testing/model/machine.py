@@ -87,9 +87,10 @@ class StoreMachine(RuleBasedStateMachine):
         actual, expected = shown(ask(self.store)), shown(ask(self.oracle))
         assert actual == expected
 
-    def _pick(self, numbers: Sequence[int]) -> list[tuple[Lease, Lease]]:
-        """Some leases, the newest most often; none if there never was one."""
-        return [self.leases[-1 - number % len(self.leases)] for number in numbers] if self.leases else []
+    def _same_of(self, numbers: Sequence[int], ask: Callable[[Store, list[Lease]], object]) -> None:
+        """Ask both about some leases, the newest most often; about none if there never was one."""
+        pairs = [self.leases[-1 - number % len(self.leases)] for number in numbers if self.leases]
+        assert ask(self.store, [mine for mine, _ in pairs]) == ask(self.oracle, [its for _, its in pairs])
 
     @initialize(limits=st.sampled_from(LIMITS))
     def choose_limits(self, limits: tuple[Limit, ...]) -> None:
@@ -143,30 +144,25 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(numbers=picks, ago=st.sampled_from(SECONDS))
     def begin(self, numbers: list[int], ago: float) -> None:
-        pairs = self._pick(numbers)
-        times = [self.time() - ago] * len(pairs)
-        actual = self.store.begin([mine for mine, _ in pairs], times)
-        assert actual == self.oracle.begin([its for _, its in pairs], times)
+        at = self.time() - ago
+        self._same_of(numbers, lambda store, leases: store.begin(leases, [at] * len(leases)))
 
     @rule(numbers=picks, outcome=outcomes, ago=st.sampled_from([None, *SECONDS]))
     def settle(self, numbers: list[int], outcome: Outcome, ago: float | None) -> None:
-        pairs = self._pick(numbers)
         at = 0.0 if ago is None else self.time() - ago
-        actual = self.store.settle([Settlement(mine, outcome, at) for mine, _ in pairs])
-        assert actual == self.oracle.settle([Settlement(its, outcome, at) for _, its in pairs])
+        self._same_of(
+            numbers,
+            lambda store, leases: store.settle([Settlement(lease, outcome, at) for lease in leases]),
+        )
 
     @rule(numbers=picks, seconds=st.sampled_from([1.0, 3.0, 10.0]))
     def extend(self, numbers: list[int], seconds: float) -> None:
-        pairs = self._pick(numbers)
-        actual = self.store.extend([mine for mine, _ in pairs], seconds)
-        assert actual == self.oracle.extend([its for _, its in pairs], seconds)
+        self._same_of(numbers, lambda store, leases: store.extend(leases, seconds))
 
     @rule(numbers=picks, key=st.sampled_from([None, None, "k0", "k1"]))
     def release(self, numbers: list[int], key: str | None) -> None:
-        pairs = list(dict.fromkeys(self._pick(numbers)))
-        keys = [key] * len(pairs)
-        actual = self.store.release([mine for mine, _ in pairs], keys)
-        assert actual == self.oracle.release([its for _, its in pairs], keys)
+        once = list(dict.fromkeys(number % max(len(self.leases), 1) for number in numbers))
+        self._same_of(once, lambda store, leases: store.release(leases, [key] * len(leases)))
 
     @rule(ids=some_ids)
     def move_out_and_in(self, ids: list[str]) -> None:
@@ -177,10 +173,8 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(numbers=picks, value=st.sampled_from([0.0, 0.25, 1.0]), note=st.sampled_from([None, "", "page 1"]))
     def progress(self, numbers: list[int], value: float, note: str | None) -> None:
-        pairs = self._pick(numbers)
         report = Progress(value=value, note=note)
-        self.store.progress([(mine, report) for mine, _ in pairs])
-        self.oracle.progress([(its, report) for _, its in pairs])
+        self._same_of(numbers, lambda store, leases: store.progress([(lease, report) for lease in leases]))
 
     rescue = verb("rescue", limit=st.integers(1, 100))
     cancel = verb("cancel", ids=some_ids)

@@ -48,9 +48,7 @@ class WhileOneRuns:
             finish(store, claim)
         assert len(take(store, 100)) == 30
 
-    def test_delayed_one_waits_for_its_time_and_for_the_one_that_runs(
-        self, store: Store, harness: StoreHarness
-    ) -> None:
+    def test_delayed_one_waits_for_the_one_that_runs_too(self, store: Store, harness: StoreHarness) -> None:
         put(store, unique_job("a"))
         claim = take_one(store, lease=1_000)
         put(store, unique_job("b", delay=60))
