@@ -9,21 +9,8 @@ from ..model.job import JobStatus, Move
 from ..model.lease import QueueChoice, Room
 from ..stores.base import Store
 from .harness import StoreHarness
-from .tools import (
-    BOOM,
-    bring_to,
-    finish,
-    ids,
-    look,
-    new_job,
-    put,
-    rescue_after,
-    seconds_between,
-    started,
-    take,
-    take_one,
-    tally,
-)
+from .reading import ids, look, seconds_between, tally
+from .tools import BOOM, bring_to, finish, new_job, put, rescue_after, started, take, take_one
 
 
 class Claiming:

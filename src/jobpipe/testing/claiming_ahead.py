@@ -11,21 +11,8 @@ from ..model.job import JobStatus, Move, Progress
 from ..model.lease import Claim, Lease, LeaseState, Outcome, Rescued, Settlement
 from ..stores.base import Store
 from .harness import StoreHarness
-from .tools import (
-    BOOM,
-    LOST,
-    finish,
-    ids,
-    look,
-    new_job,
-    put,
-    rescue_after,
-    seconds_between,
-    take,
-    take_one,
-    tally,
-    totals,
-)
+from .reading import ids, look, seconds_between, tally, totals
+from .tools import BOOM, LOST, finish, new_job, put, rescue_after, take, take_one
 
 DONE = Outcome(move=Move.SUCCEED)
 

@@ -9,22 +9,9 @@ from ..errors import JobConflictError, QueueFullError
 from ..model.job import JobStatus, Move
 from ..model.lease import Lease, Outcome, Settlement
 from ..stores.base import Store
-from .harness import StoreHarness
-from .tools import (
-    BOOM,
-    THREADS,
-    finish,
-    from_all_sides,
-    handles,
-    look,
-    new_job,
-    put,
-    started,
-    take,
-    tally,
-    together,
-    totals,
-)
+from .harness import THREADS, StoreHarness, from_all_sides, handles, together
+from .reading import look, tally, totals
+from .tools import BOOM, finish, new_job, put, started, take
 
 
 class Concurrency:

@@ -10,21 +10,8 @@ from ..model.job import JobStatus, Move
 from ..model.lease import LeaseState
 from ..stores.base import Store
 from .harness import StoreHarness
-from .tools import (
-    BOOM,
-    finish,
-    ids,
-    look,
-    new_job,
-    page_ids,
-    put,
-    rescue_after,
-    seconds_between,
-    take,
-    take_one,
-    tally,
-    totals,
-)
+from .reading import ids, look, page_ids, seconds_between, tally, totals
+from .tools import BOOM, finish, new_job, put, rescue_after, take, take_one
 
 EXPIRED = JobStatus.EXPIRED
 

@@ -13,21 +13,8 @@ from ..model.job import JobStatus, Move, OnDuplicate, instant
 from ..model.newjob import Receipt
 from ..stores.base import Store
 from .harness import StoreHarness
-from .tools import (
-    bring_one_to_each,
-    bring_to,
-    finish,
-    ids,
-    look,
-    new_job,
-    page_ids,
-    put,
-    seconds_between,
-    started,
-    take,
-    tally,
-    totals,
-)
+from .reading import ids, look, page_ids, seconds_between, tally, totals
+from .tools import bring_one_to_each, bring_to, finish, new_job, put, started, take
 
 HOSTILE: list[Any] = [
     None,

@@ -10,23 +10,18 @@ from ..model.lease import Outcome, Settlement
 from ..stores.base import Store
 from .harness import StoreHarness
 from .inserting import TAGS
+from .reading import ids, look, page_ids, pages, tally, totals
 from .tools import (
     BOOM,
     bring_one_to_each,
     bring_to,
     finish,
-    ids,
-    look,
     new_job,
-    page_ids,
-    pages,
     put,
     rescue_after,
     started,
     take,
     take_one,
-    tally,
-    totals,
 )
 
 

@@ -10,22 +10,8 @@ from ..model.job import JobStatus, Move, Progress
 from ..model.lease import Lease, LeaseState, Outcome, Rescued, Settlement
 from ..stores.base import Store
 from .harness import StoreHarness
-from .tools import (
-    BOOM,
-    LOST,
-    finish,
-    ids,
-    look,
-    new_job,
-    put,
-    rescue_after,
-    seconds_between,
-    started,
-    take,
-    take_one,
-    tally,
-    totals,
-)
+from .reading import ids, look, seconds_between, tally, totals
+from .tools import BOOM, LOST, finish, new_job, put, rescue_after, started, take, take_one
 
 
 class Leases:

@@ -14,20 +14,9 @@ from ..model.counts import WorkerInfo
 from ..model.gate import INSURANCE, LEAD, Limit
 from ..model.job import JobStatus, Move
 from ..stores.base import Store
-from .harness import StoreHarness
-from .tools import (
-    BOOM,
-    finish,
-    from_all_sides,
-    handles,
-    ids,
-    look,
-    new_job,
-    put,
-    rescue_after,
-    take,
-    together,
-)
+from .harness import StoreHarness, from_all_sides, handles, together
+from .reading import ids, look
+from .tools import BOOM, finish, new_job, put, rescue_after, take
 
 ONE = (Limit(type="work", concurrency=1),)
 ONE_EACH = (Limit(type="work", concurrency=1, is_keyed=True),)

@@ -11,22 +11,8 @@ from ..model.lease import LeaseState, Outcome, Settlement
 from ..model.newjob import NewPayload
 from ..stores.base import Store
 from .harness import StoreHarness
-from .tools import (
-    BOOM,
-    bring_one_to_each,
-    bring_to,
-    finish,
-    ids,
-    look,
-    new_job,
-    page_ids,
-    put,
-    started,
-    take,
-    take_one,
-    tally,
-    totals,
-)
+from .reading import ids, look, page_ids, tally, totals
+from .tools import BOOM, bring_one_to_each, bring_to, finish, new_job, put, started, take, take_one
 
 HOSTILE_IDS = ["", "' OR 1=1 --", "a' UNION SELECT 1 --", "*", "%", "a\r\nDEL x", "\U0001f680", "a" * 5_000]
 

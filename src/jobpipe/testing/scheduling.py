@@ -13,8 +13,9 @@ from ..model.job import JobStatus
 from ..model.newjob import NewJob, Receipt, Refusal
 from ..model.schedule import Missed, ScheduleEntry
 from ..stores.base import News, Store
-from .harness import StoreHarness
-from .tools import from_all_sides, look, new_job, put, take_one, tally, totals
+from .harness import StoreHarness, from_all_sides
+from .reading import look, tally, totals
+from .tools import new_job, put, take_one
 
 START = 1_800_000_000.25
 """An instant with a fraction, as most have."""

@@ -11,20 +11,8 @@ from ..model.lease import Lease, Outcome, Settlement
 from ..stores.base import Store
 from .harness import StoreHarness
 from .limiting import ONE, ONE_EACH, SLOW_EACH, put_some
-from .tools import (
-    BOOM,
-    finish,
-    ids,
-    look,
-    new_job,
-    put,
-    rescue_after,
-    seconds_between,
-    started,
-    take,
-    take_one,
-    totals,
-)
+from .reading import ids, look, seconds_between, totals
+from .tools import BOOM, finish, new_job, put, rescue_after, started, take, take_one
 
 OUTCOMES = [
     (Outcome(move=Move.SUCCEED, result=b'{"x":1}'), JobStatus.DONE),

@@ -1,31 +1,25 @@
-"""What the tests of the contract have in common: making jobs, running them, looking at them, and threads.
+"""What the tests of the contract have in common: making jobs, running them, and bringing them to a status.
 
 Only verbs of the Store are used here, so that everything holds for a store on another machine.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
-from functools import partial
-from threading import Barrier
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from ..model.counts import Filter
 from ..model.gate import Limit
-from ..model.job import Job, JobError, JobStatus, Move
+from ..model.job import JobError, JobStatus, Move
 from ..model.json import encode, fingerprints
 from ..model.lease import Claim, Outcome, Rescued, Settlement
 from ..model.newjob import NewJob, Receipt
 from ..stores.base import Store
 from ..stores.memory import MemoryStore
 from .harness import StoreHarness
+from .reading import tally
 
 T = TypeVar("T")
 
-THREADS = 16
 
 BOOM = JobError(type="Boom", message="it broke", traceback="Traceback: line 1")
 LOST = JobError(type="WorkerLost", message="worker lost")
@@ -97,11 +91,6 @@ def take_one(store: Store, *, worker: str = "w1", lease: float = 60) -> Claim:
     return claim
 
 
-def ids(found: Iterable[Any]) -> list[str]:
-    """Of claims, jobs, events or what was rescued."""
-    return [each.id for each in found]
-
-
 def started(
     store: Store, id: str, payload: Any = None, *, worker: str = "w1", lease: float = 60, **options: Any
 ) -> Claim:
@@ -131,19 +120,6 @@ def finish(
     outcome = Outcome(move=move, result=raw, error=error, delay=delay, cools=cools)
     (is_recorded,) = store.settle([Settlement(claim.lease, outcome)])
     return is_recorded
-
-
-def look(store: Store, id: str) -> Job:
-    job = store.get(id)
-    assert job is not None, f"there is no job {id}"
-    return job
-
-
-def seconds_between(earlier: Any, later: Any) -> float:
-    """Between two instants that the store told."""
-    assert earlier is not None
-    assert later is not None
-    return float((later - earlier).total_seconds())
 
 
 def bring_to(store: Store, id: str, status: JobStatus) -> Claim | None:
@@ -181,72 +157,3 @@ def move_away_and_back(store: Store, *ids: str) -> None:
     assert store.discard(ids) == len(ids)
     assert tally(store) == {}
     store.adopt(between.export(100))
-
-
-def pages(store: Store, filter: Filter | None = None, limit: int = 500) -> Iterator[list[Job]]:
-    """The jobs that fit, newest first, page by page."""
-    before: int | None = None
-    while True:
-        page = store.page(filter or Filter(), limit, before)
-        yield page.jobs
-        if page.next is None:
-            return
-        before = page.next
-
-
-def page_ids(store: Store, filter: Filter | None = None, limit: int = 500) -> list[str]:
-    """The ids of all jobs that fit, newest first."""
-    return [job.id for jobs in pages(store, filter, limit) for job in jobs]
-
-
-def tally(store: Store) -> dict[JobStatus, int]:
-    """How many jobs have each status, without the zeros."""
-    return _by_status((row.status, row.count) for row in store.counts().tallies)
-
-
-def totals(store: Store) -> dict[JobStatus, int]:
-    """How often a job came to have each status, without the zeros."""
-    return _by_status((row.status, row.total) for row in store.counts().tallies)
-
-
-def _by_status(numbers: Iterable[tuple[JobStatus, int]]) -> dict[JobStatus, int]:
-    found: Counter[JobStatus] = Counter()
-    for status, number in numbers:
-        found[status] += number
-    return dict(+found)
-
-
-def assert_counts_are_exact(store: Store) -> None:
-    """Hold the tallies against the jobs themselves."""
-    tallies = store.counts().tallies
-    counted = Counter({(row.queue, row.type, row.status): row.count for row in tallies})
-    assert +counted == Counter((job.queue, job.type, job.status) for jobs in pages(store) for job in jobs)
-    assert all(row.total >= row.count >= 0 for row in tallies)
-
-
-@contextmanager
-def handles(harness: StoreHarness, number: int | None = None) -> Iterator[list[Store]]:
-    """Several handles on the same data."""
-    with ExitStack() as stack:
-        yield [
-            stack.enter_context(closing(harness.open()))
-            for _ in range(harness.handles if number is None else number)
-        ]
-
-
-def together(calls: Sequence[Callable[[], T]]) -> list[T]:
-    """Run all calls at the same time, each in a thread; what they return, in their order."""
-    start = Barrier(len(calls))
-
-    def run(call: Callable[[], T]) -> T:
-        start.wait(30)
-        return call()
-
-    with ThreadPoolExecutor(len(calls)) as pool:
-        return list(pool.map(run, calls))
-
-
-def from_all_sides(harness: StoreHarness, call: Callable[[Store, int], T], number: int = THREADS) -> list[T]:
-    """Call it so often at the same time, spread over the handles; what the calls return, in their order."""
-    with handles(harness) as several:
-        return together([partial(call, several[n % len(several)], n) for n in range(number)])

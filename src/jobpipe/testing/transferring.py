@@ -11,20 +11,8 @@ from ..errors import JobConflictError
 from ..model.job import JobStatus, Move, OnDuplicate
 from ..stores.base import Store
 from .harness import StoreHarness
-from .tools import (
-    BOOM,
-    bring_one_to_each,
-    finish,
-    ids,
-    look,
-    move_away_and_back,
-    new_job,
-    put,
-    started,
-    take,
-    take_one,
-    tally,
-)
+from .reading import ids, look, tally
+from .tools import BOOM, bring_one_to_each, finish, move_away_and_back, new_job, put, started, take, take_one
 
 
 class Transferring:

@@ -15,7 +15,8 @@ from ..model.job import JobStatus, Move
 from ..model.lease import Claim
 from ..stores.base import News, Store, Watch
 from .harness import StoreHarness
-from .tools import BOOM, finish, ids, look, new_job, put, rescue_after, started, take, take_one
+from .reading import ids, look
+from .tools import BOOM, finish, new_job, put, rescue_after, started, take, take_one
 
 PATIENCE = 20.0
 """Seconds that a wake-up may take before the test gives up."""

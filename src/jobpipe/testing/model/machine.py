@@ -27,7 +27,8 @@ from ...model.newjob import NewJob
 from ...stores.base import Store
 from ...stores.memory import MemoryStore
 from ..harness import ManualTime
-from ..tools import new_job, pages
+from ..reading import pages
+from ..tools import new_job
 from .strategies import (
     FILTERS,
     IDS,
@@ -151,8 +152,7 @@ class StoreMachine(RuleBasedStateMachine):
     def settle(self, numbers: list[int], outcome: Outcome, ago: float | None) -> None:
         at = 0.0 if ago is None else self.time() - ago
         self._same_of(
-            numbers,
-            lambda store, leases: store.settle([Settlement(lease, outcome, at) for lease in leases]),
+            numbers, lambda store, leases: store.settle([Settlement(lease, outcome, at) for lease in leases])
         )
 
     @rule(numbers=picks, seconds=st.sampled_from([1.0, 3.0, 10.0]))

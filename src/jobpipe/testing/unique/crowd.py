@@ -9,8 +9,9 @@ from ...model.counts import Filter
 from ...model.job import FINISHED, JobStatus, Move, OnDuplicate
 from ...model.newjob import Receipt
 from ...stores.base import Store
-from ..harness import StoreHarness
-from ..tools import finish, from_all_sides, handles, look, page_ids, put, take, take_one, tally, together
+from ..harness import StoreHarness, from_all_sides, handles, together
+from ..reading import look, page_ids, tally
+from ..tools import finish, put, take, take_one
 from .jobs import REPLACE, unique_job
 
 ENQUEUERS = 200

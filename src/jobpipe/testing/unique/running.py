@@ -12,7 +12,8 @@ from ...model.lease import LeaseState
 from ...model.newjob import Receipt
 from ...stores.base import Store
 from ..harness import StoreHarness
-from ..tools import BOOM, finish, ids, look, new_job, put, rescue_after, take, take_one
+from ..reading import ids, look
+from ..tools import BOOM, finish, new_job, put, rescue_after, take, take_one
 from .jobs import KEEP, NAME, REPLACE, RESTART, begin_another, is_claimed, refused, started_unique, unique_job
 
 

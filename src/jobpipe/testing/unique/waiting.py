@@ -15,20 +15,8 @@ from ...model.lease import LeaseState
 from ...model.newjob import Receipt
 from ...stores.base import Store
 from ..harness import StoreHarness
-from ..tools import (
-    BOOM,
-    finish,
-    ids,
-    look,
-    new_job,
-    page_ids,
-    put,
-    seconds_between,
-    take,
-    take_one,
-    tally,
-    totals,
-)
+from ..reading import ids, look, page_ids, seconds_between, tally, totals
+from ..tools import BOOM, finish, new_job, put, take, take_one
 from .jobs import NAME, REPLACE, RESTART, is_claimed, refused, started_unique, unique_job
 
 
