@@ -18,7 +18,8 @@ from jobpipe.stores.base import (
     WorkerInfo,
 )
 from jobpipe.stores.redis import RedisStore
-from jobpipe.testing.tools import BOOM, finish, look, new_job, page_ids, put, take
+from jobpipe.testing.reading import look, page_ids
+from jobpipe.testing.tools import BOOM, finish, new_job, put, take
 
 from .servers_redis import RedisServer
 

@@ -13,44 +13,25 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .contract import StoreContract
     from .harness import ManualTime, StoreHarness
-    from .kit.fixture import JobpipeTesting
-    from .kit.tester import JobTester
+    from .kit.tester import JobpipeTesting, JobTester
     from .tools import new_job
 
 __all__ = ["JobTester", "JobpipeTesting", "ManualTime", "StoreContract", "StoreHarness", "new_job"]
 
-_REWRITTEN = (
-    "claiming",
-    "claiming_ahead",
-    "concurrency",
-    "contract",
-    "cooling",
-    "inserting",
-    "inspecting",
-    "leases",
-    "limiting",
-    "managing",
-    "model",
-    "scheduling",
-    "settling",
-    "tools",
-    "traces",
-    "transferring",
-    "unique",
-    "watching",
-)
 # Why at once: only what is imported after it tells what it compared. Why not without pytest: the kit does without.
 if "pytest" in sys.modules:
-    sys.modules["pytest"].register_assert_rewrite(*(f"{__name__}.{module}" for module in _REWRITTEN))
+    _contract = (f"{__name__}.{module.name}" for module in iter_modules(__path__) if module.name != "kit")
+    sys.modules["pytest"].register_assert_rewrite(*_contract)
 
 _MODULES = {
     "JobTester": "kit.tester",
-    "JobpipeTesting": "kit.fixture",
+    "JobpipeTesting": "kit.tester",
     "ManualTime": "harness",
     "StoreContract": "contract",
     "StoreHarness": "harness",

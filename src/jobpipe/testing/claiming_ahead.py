@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pytest
 
 from ..model.gate import Limit
 from ..model.job import JobStatus, Move, Progress
-from ..model.lease import Lease, LeaseState, Outcome, Rescued, Settlement
-from .tools import BOOM, LOST, finish, look, new_job, put, seconds_between, take, take_one, tally, totals
-
-if TYPE_CHECKING:
-    from ..model.lease import Claim
-    from ..stores.base import Store
-    from .harness import StoreHarness
+from ..model.lease import Claim, Lease, LeaseState, Outcome, Rescued, Settlement
+from ..stores.base import Store
+from .harness import StoreHarness
+from .reading import ids, look, seconds_between, tally, totals
+from .tools import BOOM, LOST, finish, new_job, put, rescue_after, take, take_one
 
 DONE = Outcome(move=Move.SUCCEED)
 
@@ -30,32 +28,26 @@ def take_one_ahead(store: Store) -> Claim:
     return claim
 
 
+def claimed_ahead(store: Store, **options: Any) -> Claim:
+    """A new job `a`."""
+    put(store, new_job("a", **options))
+    return take_one_ahead(store)
+
+
 class ClaimingAhead:
     def test_only_the_first_begin_with_the_claim(self, store: Store) -> None:
         put(store, *(new_job(id) for id in "abc"))
         claims = take_ahead(store, 3, begin=1)
-        assert [(claim.id, claim.has_begun, claim.attempts) for claim in claims] == [
-            ("a", True, 1),
-            ("b", False, 1),
-            ("c", False, 1),
-        ]
+        assert ids(claims) == ["a", "b", "c"]
+        assert [(claim.has_begun, claim.attempts) for claim in claims] == [(True, 1), (False, 1), (False, 1)]
         jobs = [look(store, id) for id in "abc"]
-        assert [(job.status, job.attempts) for job in jobs] == [
-            (JobStatus.RUNNING, 1),
-            (JobStatus.QUEUED, 0),
-            (JobStatus.QUEUED, 0),
-        ]
-        assert [job.started_at is None for job in jobs] == [False, True, True]
+        assert [(job.attempts, job.started_at is None) for job in jobs] == [(1, False), (0, True), (0, True)]
+        assert [job.status for job in jobs] == [JobStatus.RUNNING, JobStatus.QUEUED, JobStatus.QUEUED]
         assert tally(store) == {JobStatus.RUNNING: 1, JobStatus.QUEUED: 2}
-
-    def test_no_other_worker_gets_it(self, store: Store) -> None:
-        put(store, new_job("a"))
-        take_one_ahead(store)
-        assert take(store, 10, worker="w2") == []
+        assert take(store, 10, worker="w2") == [], "no other worker gets it"
 
     def test_begin_makes_it_run(self, store: Store, harness: StoreHarness) -> None:
-        put(store, new_job("a"))
-        claim = take_one_ahead(store)
+        claim = claimed_ahead(store)
         harness.elapse(10)
         assert store.begin([claim.lease], [claim.started_at + 8]) == [LeaseState.HELD]
         job = look(store, "a")
@@ -65,8 +57,7 @@ class ClaimingAhead:
         assert [run.number for run in look(store, "a").history] == [1]
 
     def test_begin_twice_is_begin_once(self, store: Store, harness: StoreHarness) -> None:
-        put(store, new_job("a"))
-        claim = take_one_ahead(store)
+        claim = claimed_ahead(store)
         store.begin([claim.lease], [0.0])
         before = look(store, "a")
         harness.elapse(5)
@@ -84,8 +75,7 @@ class ClaimingAhead:
         assert store.begin([], []) == []
 
     def test_what_is_settled_has_begun(self, store: Store, harness: StoreHarness) -> None:
-        put(store, new_job("a"))
-        claim = take_one_ahead(store)
+        claim = claimed_ahead(store)
         harness.elapse(10)
         settlement = Settlement(claim.lease, Outcome(move=Move.SUCCEED, result=b"7"), claim.started_at + 8)
         assert store.settle([settlement]) == [True]
@@ -101,30 +91,22 @@ class ClaimingAhead:
         assert store.settle([settlement]) == [True]
         assert look(store, "a") == job
 
-    @pytest.mark.parametrize(
-        ("outcome", "status", "attempts"),
-        [
+    def test_every_outcome_of_one_that_was_claimed_ahead(self, store: Store) -> None:
+        """Settled together with one that has begun."""
+        put(store, *(new_job(id) for id in "abcde"))
+        claims = take_ahead(store, 5, begin=1)
+        ends = (
+            (DONE, JobStatus.DONE, 1),
             (Outcome(move=Move.FAIL, error=BOOM), JobStatus.FAILED, 1),
             (Outcome(move=Move.RETRY, error=BOOM, delay=5), JobStatus.SCHEDULED, 1),
             (Outcome(move=Move.SNOOZE, delay=5), JobStatus.SCHEDULED, 0),
             (Outcome(move=Move.CANCEL), JobStatus.CANCELLED, 1),
-        ],
-        ids=lambda value: value.move.value if isinstance(value, Outcome) else None,
-    )
-    def test_every_outcome_of_one_that_was_claimed_ahead(
-        self, store: Store, outcome: Outcome, status: JobStatus, attempts: int
-    ) -> None:
-        put(store, new_job("a"))
-        claim = take_one_ahead(store)
-        assert store.settle([Settlement(claim.lease, outcome)]) == [True]
-        job = look(store, "a")
-        assert (job.status, job.attempts, len(job.history)) == (status, attempts, attempts)
-
-    def test_those_that_began_and_those_that_did_not_are_settled_together(self, store: Store) -> None:
-        put(store, *(new_job(id) for id in "abcd"))
-        claims = take_ahead(store, 4, begin=2)
-        assert store.settle([Settlement(claim.lease, DONE) for claim in claims]) == [True] * 4
-        assert tally(store) == {JobStatus.DONE: 4}
+        )
+        settlements = [Settlement(claim.lease, end[0]) for claim, end in zip(claims, ends, strict=True)]
+        assert store.settle(settlements) == [True] * 5
+        for id, (outcome, status, attempts) in zip("abcde", ends, strict=True):
+            job = look(store, id)
+            assert (job.status, job.attempts, len(job.history)) == (status, attempts, attempts), outcome.move
 
     def test_release_puts_it_back_where_it_was(self, store: Store) -> None:
         put(store, new_job("a"), new_job("b"))
@@ -135,28 +117,20 @@ class ClaimingAhead:
         assert store.release([first.lease]) == [False]
         assert store.begin([first.lease], [0.0]) == [LeaseState.LOST]
         assert store.settle([Settlement(first.lease, DONE)]) == [False]
-        assert [claim.id for claim in take(store, 2)] == ["a", "b"]
+        assert ids(take(store, 2)) == ["a", "b"]
 
-    def test_lease_is_extended(self, store: Store, harness: StoreHarness) -> None:
-        put(store, new_job("a"))
-        claim = take_one_ahead(store)
-        harness.elapse(40)
-        assert store.extend([claim.lease], 60) == [LeaseState.HELD]
-        harness.elapse(40)
-        assert store.rescue() == []
-        assert store.begin([claim.lease], [0.0]) == [LeaseState.HELD]
-
-    def test_progress_of_what_has_not_begun_changes_nothing(self, store: Store) -> None:
-        put(store, new_job("a"))
-        claim = take_one_ahead(store)
+    def test_lease_of_what_has_not_begun_is_extended(self, store: Store, harness: StoreHarness) -> None:
+        claim = claimed_ahead(store)
         store.progress([(claim.lease, Progress(value=0.5))])
         assert look(store, "a").progress is None
+        harness.elapse(40)
+        assert store.extend([claim.lease], 60) == [LeaseState.HELD]
+        assert rescue_after(store, harness, 40) == []
+        assert store.begin([claim.lease], [0.0]) == [LeaseState.HELD]
 
     def test_lost_worker_costs_no_attempt(self, store: Store, harness: StoreHarness) -> None:
-        put(store, new_job("a", max_retries=0))
-        claim = take_one_ahead(store)
-        harness.elapse(61)
-        assert store.rescue() == [Rescued("a", "w1", JobStatus.QUEUED, "work", 0)]
+        claim = claimed_ahead(store, max_retries=0)
+        assert rescue_after(store, harness) == [Rescued("a", "w1", JobStatus.QUEUED, "work", 0)]
         assert store.rescue() == []
         job = look(store, "a")
         assert (job.status, job.attempts, job.error, job.history) == (JobStatus.QUEUED, 0, None, ())
@@ -170,8 +144,7 @@ class ClaimingAhead:
         for begin in (0, 1, 1):
             (claim,) = take_ahead(store, begin=begin)
             assert claim.has_begun == bool(begin)
-            harness.elapse(61)
-            statuses += [rescued.status for rescued in store.rescue()]
+            statuses += [rescued.status for rescued in rescue_after(store, harness)]
         assert statuses == [JobStatus.QUEUED, JobStatus.QUEUED, JobStatus.FAILED]
         job = look(store, "poison")
         assert (job.attempts, job.error, [run.number for run in job.history]) == (2, LOST, [1, 2])
@@ -181,29 +154,25 @@ class ClaimingAhead:
         self, store: Store, harness: StoreHarness, limits: tuple[Limit, ...]
     ) -> None:
         """Else all that were lost together would lose an attempt when the one among them kills the next worker."""
-        put(store, new_job("a"), new_job("b"), new_job("c"))
+        put(store, *(new_job(id) for id in "abc"))
         take_ahead(store, 2)
-        harness.elapse(61)
-        assert len(store.rescue()) == 2
+        assert len(rescue_after(store, harness)) == 2
         answer = store.claim("w1", ["work"], 3, 60, limits, 0)
         assert (answer.claims, answer.has_more) == ([], True)
         answer = store.claim("w1", ["work"], 3, 60, limits, 1)
-        assert ([claim.id for claim in answer.claims], answer.has_more) == (["a"], True)
+        assert (ids(answer.claims), answer.has_more) == (["a"], True)
         claims = take_ahead(store, 3, 1, limits=limits)
         assert [(claim.id, claim.has_begun) for claim in claims] == [("b", True), ("c", False)]
 
     def test_suspect_is_cleared_when_it_is_settled(self, store: Store, harness: StoreHarness) -> None:
-        put(store, new_job("a"))
-        take_one_ahead(store)
-        harness.elapse(61)
-        store.rescue()
+        claimed_ahead(store)
+        rescue_after(store, harness)
         (claim,) = take_ahead(store, begin=1)
         finish(store, claim, Move.RETRY, error=BOOM)
         assert not take_one_ahead(store).has_begun
 
     def test_cancel_ends_it_at_once(self, store: Store) -> None:
-        put(store, new_job("a"))
-        claim = take_one_ahead(store)
+        claim = claimed_ahead(store)
         assert store.cancel(["a"]) == [JobStatus.QUEUED]
         job = look(store, "a")
         assert (job.status, job.attempts) == (JobStatus.CANCELLED, 0)
@@ -222,8 +191,7 @@ class ClaimingAhead:
         store.begin([claim.lease], [0.0])
         assert take_ahead(store, limits=limits) == []
         finish(store, claim)
-        (claim,) = take_ahead(store, limits=limits)
-        assert claim.id == "b"
+        assert ids(take_ahead(store, limits=limits)) == ["b"]
 
     @pytest.mark.parametrize("end", ["release", "cancel", "rescue"])
     def test_place_under_a_limit_is_free_again(self, store: Store, harness: StoreHarness, end: str) -> None:
@@ -235,8 +203,7 @@ class ClaimingAhead:
         elif end == "cancel":
             store.cancel([claim.id])
         else:
-            harness.elapse(61)
-            store.rescue()
+            rescue_after(store, harness)
         (following,) = take_ahead(store, 2, begin=1, limits=limits)
         assert following.id == ("b" if end == "cancel" else "a")
 
@@ -253,7 +220,7 @@ class ClaimingAhead:
         found: list[str] = []
         while True:
             result = store.claim("w1", ["work"], 1_016, 60, (), 16)
-            found += [claim.id for claim in result.claims]
+            found += ids(result.claims)
             if not result.has_more:
                 break
             assert result.claims

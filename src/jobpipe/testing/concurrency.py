@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING
 
 from ..errors import JobConflictError, QueueFullError
 from ..model.job import JobStatus, Move
 from ..model.lease import Lease, Outcome, Settlement
-from ..model.newjob import Receipt
-from .tools import BOOM, finish, handles, look, new_job, put, take, take_one, tally, together, totals
-
-if TYPE_CHECKING:
-    from ..stores.base import Store
-    from .harness import StoreHarness
-
-THREADS = 16
+from ..stores.base import Store
+from .harness import THREADS, StoreHarness, from_all_sides, handles, together
+from .reading import look, tally, totals
+from .tools import BOOM, finish, new_job, put, started, take
 
 
 class Concurrency:
@@ -24,18 +19,15 @@ class Concurrency:
         ids = [f"j{n}" for n in range(harness.crowd)]
         store.insert([[new_job(id) for id in ids]])
 
-        def claim_all(handle: Store, worker: str) -> list[str]:
+        def claim_all(handle: Store, number: int) -> list[str]:
             found: list[str] = []
-            while claims := handle.claim(worker, ["work"], 3, 600).claims:
+            while claims := take(handle, 3, worker=f"w{number}", lease=600):
                 found += [claim.id for claim in claims]
             return found
 
-        with handles(harness) as several:
-            found = together(
-                [partial(claim_all, several[n % len(several)], f"w{n}") for n in range(harness.claimers)]
-            )
+        found = from_all_sides(harness, claim_all, harness.claimers)
         # Why the main thread claims too: where rows are locked by others, a claimer may see none and leave.
-        everything = [id for each in found for id in each] + claim_all(store, "last")
+        everything = [id for each in found for id in each] + claim_all(store, -1)
         assert sorted(everything) == sorted(ids)
         assert tally(store) == {JobStatus.RUNNING: len(ids)}
         assert totals(store)[JobStatus.RUNNING] == len(ids)
@@ -46,16 +38,15 @@ class Concurrency:
         ids = [f"j{n}" for n in range(300)]
         store.insert([[new_job(id) for id in ids]])
 
-        def work(handle: Store, worker: str) -> int:
+        def work(handle: Store, number: int) -> int:
             settled = 0
-            while claims := handle.claim(worker, ["work"], 5, 600).claims:
+            while claims := take(handle, 5, worker=f"w{number}", lease=600):
                 outcome = Outcome(move=Move.SUCCEED, result=b"1")
                 settled += sum(handle.settle([Settlement(claim.lease, outcome) for claim in claims]))
             return settled
 
-        with handles(harness) as several:
-            settled = together([partial(work, several[n % len(several)], f"w{n}") for n in range(THREADS)])
-        assert sum(settled) + work(store, "last") == len(ids)
+        settled = from_all_sides(harness, work)
+        assert sum(settled) + work(store, -1) == len(ids)
         assert tally(store) == {JobStatus.DONE: len(ids)}
         assert totals(store) == dict.fromkeys((JobStatus.QUEUED, JobStatus.RUNNING, JobStatus.DONE), len(ids))
         assert all(len(look(store, id).history) == 1 for id in ids[:20])
@@ -71,8 +62,7 @@ class Concurrency:
                 accepted += isinstance(answer, list)
             return accepted
 
-        with handles(harness) as several:
-            accepted = together([partial(rush, several[n % len(several)], n) for n in range(THREADS)])
+        accepted = from_all_sides(harness, rush)
         assert sum(accepted) == capacity
         assert tally(store) == {JobStatus.QUEUED: capacity}
 
@@ -83,32 +73,23 @@ class Concurrency:
             for n in range(10):
                 handle.insert([[new_job(f"j{name}-{n}", queue=f"q{n % 3}", delay=600)]], scheduled=bound)
 
-        with handles(harness) as several:
-            together([partial(rush, several[n % len(several)], n) for n in range(THREADS)])
+        from_all_sides(harness, rush)
         assert tally(store) == {JobStatus.SCHEDULED: bound}
 
-    def test_batches_in_a_rush_are_whole_and_within_capacity(
-        self, store: Store, harness: StoreHarness
-    ) -> None:
+    def test_batches_in_a_rush_are_whole_within_capacity(self, store: Store, harness: StoreHarness) -> None:
         capacity, size = 50, 7
 
         def rush(handle: Store, name: int) -> int:
             batches = [[new_job(f"j{name}-{n}-{k}") for k in range(size)] for n in range(3)]
             return sum(isinstance(answer, list) for answer in handle.insert(batches, capacity=capacity))
 
-        with handles(harness) as several:
-            accepted = together([partial(rush, several[n % len(several)], n) for n in range(THREADS)])
+        accepted = from_all_sides(harness, rush)
         assert sum(accepted) == capacity // size
         assert tally(store) == {JobStatus.QUEUED: capacity // size * size}
 
     def test_same_job_from_all_sides_is_one_job(self, store: Store, harness: StoreHarness) -> None:
-        def send(handle: Store) -> Receipt:
-            (receipt,) = put(handle, new_job("a", "same"))
-            return receipt
-
-        with handles(harness) as several:
-            receipts = together([partial(send, several[n % len(several)]) for n in range(THREADS)])
-        assert sum(receipt.is_new for receipt in receipts) == 1
+        answers = from_all_sides(harness, lambda handle, _: put(handle, new_job("a", "same")))
+        assert sum(receipt.is_new for (receipt,) in answers) == 1
         assert totals(store) == {JobStatus.QUEUED: 1}
 
     def test_same_id_with_other_content_has_one_winner(self, store: Store, harness: StoreHarness) -> None:
@@ -117,34 +98,22 @@ class Concurrency:
             assert isinstance(answer, list | JobConflictError)
             return isinstance(answer, list)
 
-        with handles(harness) as several:
-            won = together([partial(send, several[n % len(several)], n) for n in range(THREADS)])
+        won = from_all_sides(harness, send)
         assert sum(won) == 1
         assert look(store, "a").payload == won.index(True)
         assert tally(store) == {JobStatus.QUEUED: 2}
 
-    def test_batches_in_opposite_order_do_not_lock_each_other_out(
-        self, store: Store, harness: StoreHarness
-    ) -> None:
+    def test_batches_in_opposite_order_do_not_deadlock(self, store: Store, harness: StoreHarness) -> None:
         jobs = [new_job(f"j{n}") for n in range(40)]
 
-        def send(handle: Store, is_reversed: bool) -> int:
-            return sum(receipt.is_new for receipt in put(handle, *(jobs[::-1] if is_reversed else jobs)))
-
-        with handles(harness) as several:
-            new = together([partial(send, several[n % len(several)], bool(n % 2)) for n in range(THREADS)])
-        assert sum(new) == len(jobs)
+        answers = from_all_sides(harness, lambda handle, n: put(handle, *(jobs[::-1] if n % 2 else jobs)))
+        assert sum(receipt.is_new for receipts in answers for receipt in receipts) == len(jobs)
         assert tally(store) == {JobStatus.QUEUED: len(jobs)}
 
     def test_same_settlement_from_all_sides_is_one_outcome(self, store: Store, harness: StoreHarness) -> None:
-        put(store, new_job("a"))
-        claim = take_one(store)
-        with handles(harness) as several:
-            calls = [
-                partial(finish, several[n % len(several)], claim, Move.FAIL, error=BOOM)
-                for n in range(THREADS)
-            ]
-            assert together(calls) == [True] * THREADS
+        claim = started(store, "a")
+        recorded = from_all_sides(harness, lambda handle, _: finish(handle, claim, Move.FAIL, error=BOOM))
+        assert recorded == [True] * THREADS
         assert len(look(store, "a").history) == 1
         assert totals(store)[JobStatus.FAILED] == 1
 
@@ -154,21 +123,16 @@ class Concurrency:
         leases = {claim.id: claim.lease for claim in take(store, len(ids), lease=60)}
         harness.elapse(61)
 
-        def settle(handle: Store, mine: list[Lease]) -> set[str]:
+        def settle_or_rescue(handle: Store, number: int) -> set[str]:
+            if number >= 8:
+                return {rescued.id for _ in range(20) for rescued in handle.rescue(4)}
             outcome = Outcome(move=Move.SUCCEED, result=b"1")
+            mine = [leases[id] for id in ids[number::8]]
             return {lease.id for lease in mine if handle.settle([Settlement(lease, outcome)]) == [True]}
 
-        def rescue(handle: Store) -> set[str]:
-            return {rescued.id for _ in range(20) for rescued in handle.rescue(4)}
-
-        with handles(harness) as several:
-            calls: list[Callable[[], set[str]]] = []
-            for n in range(8):
-                handle = several[n % len(several)]
-                calls += [partial(settle, handle, [leases[id] for id in ids[n::8]]), partial(rescue, handle)]
-            results = together(calls)
-        settled = set().union(*results[::2])
-        rescued = set().union(*results[1::2]) | {each.id for each in store.rescue(100)}
+        results = from_all_sides(harness, settle_or_rescue, 16)
+        settled = set().union(*results[:8])
+        rescued = set().union(*results[8:]) | {each.id for each in store.rescue(100)}
         assert settled | rescued == set(ids)
         assert not settled & rescued
         for id in ids:
@@ -182,11 +146,10 @@ class Concurrency:
         take(store, 50)
         harness.elapse(61)
 
-        def rescue(handle: Store) -> list[str]:
+        def rescue(handle: Store, _: int) -> list[str]:
             return [each.id for _ in range(10) for each in handle.rescue(7)]
 
-        with handles(harness) as several:
-            found = together([partial(rescue, several[n % len(several)]) for n in range(THREADS)])
+        found = from_all_sides(harness, rescue)
         everything = [id for each in found for id in each] + [each.id for each in store.rescue()]
         assert sorted(everything) == sorted(ids)
         assert all(len(look(store, id).history) == 1 for id in ids)
@@ -196,20 +159,15 @@ class Concurrency:
         put(store, *(new_job(id) for id in ids))
         leases: dict[str, Lease] = {}
 
-        def claim_all(handle: Store) -> None:
-            while claims := take(handle, 2):
-                leases.update((claim.id, claim.lease) for claim in claims)
+        def claim_or_cancel(handle: Store, number: int) -> None:
+            if number < 6:
+                while claims := take(handle, 2):
+                    leases.update((claim.id, claim.lease) for claim in claims)
+            else:
+                for id in ids[number - 6 :: 6]:
+                    handle.cancel([id])
 
-        def cancel_all(handle: Store, mine: list[str]) -> None:
-            for id in mine:
-                handle.cancel([id])
-
-        with handles(harness) as several:
-            calls: list[Callable[[], None]] = []
-            for n in range(6):
-                handle = several[n % len(several)]
-                calls += [partial(claim_all, handle), partial(cancel_all, handle, ids[n::6])]
-            together(calls)
+        from_all_sides(harness, claim_or_cancel, 12)
         assert set(store.extend(list(leases.values()), 60)) <= {"cancelling"}
         store.settle([Settlement(lease, Outcome(move=Move.SUCCEED)) for lease in leases.values()])
         assert tally(store) == {JobStatus.CANCELLED: len(ids)}
@@ -230,11 +188,7 @@ class Concurrency:
                 last = events[-1].number if events else last
             return seen
 
-        with handles(harness) as several:
-            calls: list[Callable[[], object]] = [
-                partial(write, several[n % len(several)], n) for n in range(8)
-            ]
-            calls.append(partial(read, store))
-            seen = together(calls)[-1]
-        assert isinstance(seen, list)
-        assert sorted(seen) == sorted(f"j{name}-{n}" for name in range(8) for n in range(10))
+        with handles(harness) as several, ThreadPoolExecutor(1) as pool:
+            reading = pool.submit(read, several[0])
+            together([partial(write, several[n % len(several)], n) for n in range(8)])
+        assert sorted(reading.result()) == sorted(f"j{name}-{n}" for name in range(8) for n in range(10))

@@ -4,31 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 import pytest
 
+from ..stores.base import Store
 from .claiming import Claiming
 from .claiming_ahead import ClaimingAhead
 from .concurrency import Concurrency
 from .expiring import Expiring
+from .harness import StoreHarness
 from .inserting import Inserting
 from .inspecting import Inspecting
 from .leases import Leases
 from .limiting import Limiting
-from .logs import Logging
+from .logs import Logging, Traces
 from .managing import Managing
+from .reading import assert_counts_are_exact
 from .scheduling import Scheduling
 from .settling import Cooling, Settling
-from .tools import assert_counts_are_exact
-from .traces import Traces
 from .transferring import Transferring
 from .unique import Unique
 from .watching import Watching
-
-if TYPE_CHECKING:
-    from ..stores.base import Store
-    from .harness import StoreHarness
 
 
 class JobContract(

@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from ..model.counts import Filter
 from ..model.gate import Limit
 from ..model.job import JobStatus, Move
 from ..model.lease import LeaseState
-from .tools import (
-    BOOM,
-    finish,
-    look,
-    new_job,
-    page_ids,
-    put,
-    seconds_between,
-    take,
-    take_one,
-    tally,
-    totals,
-)
-
-if TYPE_CHECKING:
-    from ..stores.base import Store
-    from .harness import StoreHarness
+from ..stores.base import Store
+from .harness import StoreHarness
+from .reading import ids, look, page_ids, seconds_between, tally, totals
+from .tools import BOOM, finish, new_job, put, rescue_after, take, take_one
 
 EXPIRED = JobStatus.EXPIRED
 
@@ -41,7 +26,7 @@ class Expiring:
         harness.elapse(9)
         assert look(store, "a").status in (JobStatus.QUEUED, JobStatus.SCHEDULED)
         harness.elapse(2)
-        assert store.claim("w1", ["work"], 10, 60).claims == []
+        assert take(store, 10) == []
         job = look(store, "a")
         assert (job.status, job.is_finished, job.attempts, job.history) == (EXPIRED, True, 0, ())
         assert seconds_between(job.created_at, job.finished_at) == pytest.approx(11, abs=0.01)
@@ -51,11 +36,12 @@ class Expiring:
         assert page_ids(store, Filter(status=EXPIRED)) == ["a"]
         assert store.events(after, 10)[-1].status is EXPIRED
         harness.elapse(50)
-        assert [claim.id for claim in take(store, 10)] == ["b"]
+        assert ids(take(store, 10)) == ["b"]
+        assert store.prune(10) == 1
+        assert store.get("a") is None
 
     def test_expired_job_reads_so_in_every_verb(self, store: Store, harness: StoreHarness) -> None:
-        for id in ("a", "b", "c"):
-            put(store, new_job(id, expires_in=10.0))
+        put(store, *(new_job(id, expires_in=10.0) for id in ("a", "b", "c")))
         harness.elapse(10)
         (again,) = put(store, new_job("a", expires_in=10.0))
         assert (again.status, again.is_new) == (EXPIRED, False)
@@ -77,9 +63,8 @@ class Expiring:
         finish(store, retried, Move.RETRY, error=BOOM, delay=5)
         finish(store, snoozed, Move.SNOOZE, delay=50)
         store.release([released.lease])
-        harness.elapse(61)
-        store.rescue()
-        assert sorted(claim.id for claim in take(store, 10)) == ["lost", "released", "retried", "snoozed"]
+        rescue_after(store, harness)
+        assert sorted(ids(take(store, 10))) == ["lost", "released", "retried", "snoozed"]
 
     def test_retry_by_hand_after_a_run_does_not_expire(self, store: Store, harness: StoreHarness) -> None:
         put(store, new_job("ran", expires_in=10.0), new_job("never", expires_in=10.0))
@@ -87,14 +72,14 @@ class Expiring:
         finish(store, take_one(store), Move.FAIL, error=BOOM)
         harness.elapse(11)
         store.retry(["ran", "never"])
-        assert [claim.id for claim in take(store, 10)] == ["ran"]
+        assert ids(take(store, 10)) == ["ran"]
         assert look(store, "never").status is EXPIRED
 
     def test_claimed_ahead_it_begins_before_its_expiry_or_never(
         self, store: Store, harness: StoreHarness
     ) -> None:
         put(store, *(new_job(id, expires_in=10.0) for id in ("early", "late", "held")))
-        claims = store.claim("w1", ["work"], 3, 60, (), 0).claims
+        claims = take(store, 3, begin=0)
         expiry = look(store, "early").expires_at
         assert expiry is not None
         assert [claim.expires_at for claim in claims] == [expiry.timestamp()] * 3
@@ -110,20 +95,19 @@ class Expiring:
 
     def test_lost_by_its_worker_before_it_began_it_expires(self, store: Store, harness: StoreHarness) -> None:
         put(store, new_job("a", expires_in=10.0))
-        assert store.claim("w1", ["work"], 1, 5, (), 0).claims
-        harness.elapse(11)
-        assert [rescued.status for rescued in store.rescue()] == [JobStatus.QUEUED]
+        assert take(store, lease=5, begin=0)
+        assert [rescued.status for rescued in rescue_after(store, harness, 11)] == [JobStatus.QUEUED]
         assert look(store, "a").status is EXPIRED
 
     def test_expired_job_holds_no_place(self, store: Store, harness: StoreHarness) -> None:
         limits = (Limit(type="work", concurrency=1, is_keyed=True),)
         put(store, *(new_job(id, key="k", expires_in=10.0) for id in ("ahead", "parked")))
-        (claim,) = store.claim("w1", ["work"], 2, 60, limits, 0).claims
+        (claim,) = take(store, 2, limits=limits, begin=0)
         put(store, new_job("next", key="k"))
         harness.elapse(11)
         assert store.begin([claim.lease], [0.0]) == [LeaseState.LOST]
         assert tally(store) == {JobStatus.QUEUED: 1, EXPIRED: 2}
-        assert [claim.id for claim in take(store, 2, limits=limits)] == ["next"]
+        assert ids(take(store, 2, limits=limits)) == ["next"]
 
     def test_adopted_it_expires_as_it_would_have(self, store: Store, harness: StoreHarness) -> None:
         put(store, new_job("a", expires_in=10.0), new_job("b", expires_in=10.0))
@@ -132,13 +116,5 @@ class Expiring:
         store.discard(["a", "b"])
         store.adopt(exported)
         harness.elapse(11)
-        assert [claim.id for claim in take(store, 10)] == ["a"]
+        assert ids(take(store, 10)) == ["a"]
         assert look(store, "b").status is EXPIRED
-
-    def test_expired_jobs_are_pruned(self, store: Store, harness: StoreHarness) -> None:
-        put(store, new_job("a", expires_in=1.0))
-        harness.elapse(2)
-        assert tally(store) == {EXPIRED: 1}
-        harness.elapse(20)
-        assert store.prune(10) == 1
-        assert store.get("a") is None

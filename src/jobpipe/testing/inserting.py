@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -11,23 +11,10 @@ from ..errors import BadInputError, JobConflictError, QueueFullError, TooManyNam
 from ..model.counts import Counts, Filter
 from ..model.job import JobStatus, Move, OnDuplicate, instant
 from ..model.newjob import Receipt
-from .tools import (
-    bring_to,
-    finish,
-    look,
-    new_job,
-    page_ids,
-    put,
-    seconds_between,
-    take,
-    take_one,
-    tally,
-    totals,
-)
-
-if TYPE_CHECKING:
-    from ..stores.base import Store
-    from .harness import StoreHarness
+from ..stores.base import Store
+from .harness import StoreHarness
+from .reading import ids, look, page_ids, seconds_between, tally, totals
+from .tools import bring_one_to_each, bring_to, finish, new_job, put, started, take
 
 HOSTILE: list[Any] = [
     None,
@@ -79,8 +66,7 @@ class Inserting:
         assert look(store, "a").status is JobStatus.QUEUED
 
     def test_due_job_reads_as_queued_in_every_verb(self, store: Store, harness: StoreHarness) -> None:
-        for id in ("a", "b"):
-            put(store, new_job(id, delay=10))
+        put(store, new_job("a", delay=10), new_job("b", delay=10))
         harness.elapse(11)
         assert put(store, new_job("a", delay=10)) == [Receipt("a", JobStatus.QUEUED, False)]
         assert page_ids(store) == ["b", "a"]
@@ -107,84 +93,69 @@ class Inserting:
         ]
         plain = look(store, "plain")
         assert (plain.on_duplicate, plain.max_wait, plain.tags) == (None, None, ())
-        assert [claim.id for claim in take(store, 10)] == ["plain", "a", "b", "c"]
+        assert ids(take(store, 10)) == ["plain", "a", "b", "c"]
 
     def test_run_at_wins_over_delay(self, store: Store) -> None:
         put(store, new_job("now"))
         now = look(store, "now").created_at.timestamp()
         put(store, new_job("past", run_at=now - 1_000, delay=500), new_job("future", run_at=now + 1_000))
-        assert look(store, "past").status is JobStatus.QUEUED
-        assert look(store, "past").run_at.timestamp() == pytest.approx(now - 1_000, abs=1e-5)
-        assert look(store, "future").status is JobStatus.SCHEDULED
-        assert look(store, "future").run_at.timestamp() == pytest.approx(now + 1_000, abs=1e-5)
+        for id, status, at in (
+            ("past", JobStatus.QUEUED, now - 1_000),
+            ("future", JobStatus.SCHEDULED, now + 1_000),
+        ):
+            assert look(store, id).status is status
+            assert look(store, id).run_at.timestamp() == pytest.approx(at, abs=1e-5)
 
     def test_receipts_come_in_the_order_of_the_batch(self, store: Store) -> None:
-        receipts = put(store, new_job("b"), new_job("a", delay=60), new_job("c"))
-        assert [receipt.id for receipt in receipts] == ["b", "a", "c"]
+        assert ids(put(store, new_job("b"), new_job("a", delay=60), new_job("c"))) == ["b", "a", "c"]
         assert page_ids(store) == ["c", "a", "b"]
 
     def test_empty_calls_do_nothing(self, store: Store) -> None:
-        assert store.insert([]) == []
         assert store.insert([[]]) == [[]]
-        assert store.settle([]) == []
+        for verb in (store.insert, store.settle, store.release, store.cancel, store.retry):
+            assert verb([]) == [], verb
         assert store.extend([], 10) == []
-        assert store.release([]) == []
-        assert store.cancel([]) == []
-        assert store.retry([]) == []
         store.progress([])
         assert tally(store) == {}
 
     def test_lost_reply_and_insert_again_is_one_job(self, store: Store) -> None:
         batch = [new_job("a", {"x": 1}), new_job("b", delay=60)]
-        first = put(store, *batch)
-        again = put(store, *batch)
+        first, again = put(store, *batch), put(store, *batch)
         assert [receipt.is_new for receipt in first] == [True, True]
-        assert [(receipt.id, receipt.status) for receipt in again] == [
-            (receipt.id, receipt.status) for receipt in first
-        ]
-        assert [receipt.is_new for receipt in again] == [False, False]
+        assert again == [Receipt(receipt.id, receipt.status, False) for receipt in first]
         assert sum(totals(store).values()) == 2
 
-    @pytest.mark.parametrize("status", JobStatus)
-    def test_same_content_again_tells_the_status_and_changes_nothing(
-        self, store: Store, status: JobStatus
-    ) -> None:
-        bring_to(store, "a", status)
-        before = look(store, "a")
-        more: dict[str, Any] = {"expires_at": 1.0} if status is JobStatus.EXPIRED else {}
-        again = new_job("a", delay=3600 if status is JobStatus.SCHEDULED else 0, **more)
-        assert put(store, again) == [Receipt("a", status, False)]
-        assert look(store, "a") == before
-
-    @pytest.mark.parametrize("status", JobStatus)
-    def test_other_content_is_a_conflict_and_changes_nothing(self, store: Store, status: JobStatus) -> None:
-        bring_to(store, "a", status)
-        before = look(store, "a")
-        (answer,) = store.insert([[new_job("a", "other")]])
-        assert isinstance(answer, JobConflictError)
-        assert answer.id == "a"
-        assert look(store, "a") == before
+    def test_same_id_again_changes_nothing_in_any_status(self, store: Store) -> None:
+        """The same content is told the status; other content is a conflict."""
+        for id in bring_one_to_each(store):
+            before = look(store, id)
+            more: dict[str, Any] = {"expires_at": 1.0} if id == JobStatus.EXPIRED else {}
+            again = new_job(id, delay=3600 if id == JobStatus.SCHEDULED else 0, **more)
+            assert put(store, again) == [Receipt(id, JobStatus(id), False)]
+            (answer,) = store.insert([[new_job(id, "other")]])
+            assert isinstance(answer, JobConflictError), id
+            assert answer.id == id
+            assert look(store, id) == before
 
     def test_a_job_that_was_stored_under_a_former_default_is_the_same_job(self, store: Store) -> None:
         put(store, new_job("a", max_retries=3))
         again = new_job("a", max_retries=10, former_retries=(5, 3))
         assert put(store, again) == [Receipt("a", JobStatus.QUEUED, False)]
-        assert put(store, new_job("b"), again) == [
-            Receipt("b", JobStatus.QUEUED, True),
-            Receipt("a", JobStatus.QUEUED, False),
+        assert [(each.id, each.is_new) for each in put(store, new_job("b"), again)] == [
+            ("b", True),
+            ("a", False),
         ]
         assert look(store, "a").max_retries == 3
         for other in (new_job("a", max_retries=10), new_job("a", "x", max_retries=10, former_retries=(5, 3))):
             (answer,) = store.insert([[other]])
             assert isinstance(answer, JobConflictError)
 
-    def test_ids_differ_by_case(self, store: Store) -> None:
-        receipts = put(store, new_job("A", 1), new_job("a", 2))
-        assert [receipt.is_new for receipt in receipts] == [True, True]
+    def test_ids_differ_by_case_and_the_longest_names_fit(self, store: Store) -> None:
+        receipts = put(
+            store, new_job("A", 1), new_job("a", 2), new_job("i" * 200, type="t" * 100, queue="q" * 100)
+        )
+        assert [receipt.is_new for receipt in receipts] == [True] * 3
         assert (look(store, "A").payload, look(store, "a").payload) == (1, 2)
-
-    def test_longest_id_and_names_fit(self, store: Store) -> None:
-        put(store, new_job("i" * 200, type="t" * 100, queue="q" * 100))
         assert (look(store, "i" * 200).type, look(store, "i" * 200).queue) == ("t" * 100, "q" * 100)
 
     def test_batch_with_a_conflict_leaves_nothing_behind(self, store: Store) -> None:
@@ -214,15 +185,10 @@ class Inserting:
         assert same == [Receipt("a", JobStatus.QUEUED, False), Receipt("b", JobStatus.QUEUED, True)]
         assert isinstance(other, JobConflictError)
         assert rest == [Receipt("c", JobStatus.QUEUED, True)]
-
-    def test_refused_batch_is_not_seen_by_those_after_it(self, store: Store) -> None:
-        put(store, new_job("a"))
-        refused, accepted = store.insert(
-            [[new_job("b", "one"), new_job("a", "other")], [new_job("b", "two")]]
-        )
+        refused, accepted = store.insert([[new_job("d", 1), new_job("a", "other")], [new_job("d", 2)]])
         assert isinstance(refused, JobConflictError)
-        assert accepted == [Receipt("b", JobStatus.QUEUED, True)]
-        assert look(store, "b").payload == "two"
+        assert accepted == [Receipt("d", JobStatus.QUEUED, True)], "one that is refused is not seen"
+        assert look(store, "d").payload == 2
 
     def test_full_queue_refuses_the_whole_batch(self, store: Store) -> None:
         put(store, new_job("a"), new_job("b"))
@@ -230,8 +196,9 @@ class Inserting:
         assert type(answer) is QueueFullError
         assert (answer.queue, answer.waiting, answer.needed, answer.capacity) == ("default", 2, 2, 3)
         assert page_ids(store) == ["b", "a"]
-        (answer,) = store.insert([[new_job("c")]], capacity=3)
-        assert answer == [Receipt("c", JobStatus.QUEUED, True)]
+        refused, accepted = store.insert([[new_job("c"), new_job("d")], [new_job("c")]], capacity=3)
+        assert isinstance(refused, QueueFullError)
+        assert accepted == [Receipt("c", JobStatus.QUEUED, True)], "one that is refused takes no room"
 
     def test_capacity_is_counted_per_queue(self, store: Store) -> None:
         answers = store.insert(
@@ -242,9 +209,7 @@ class Inserting:
             ],
             capacity=1,
         )
-        assert isinstance(answers[0], list)
-        assert isinstance(answers[1], QueueFullError)
-        assert isinstance(answers[2], list)
+        assert [type(answer) for answer in answers] == [list, QueueFullError, list]
         assert page_ids(store) == ["e", "b", "a"]
 
     def test_full_queue_knows_its_jobs_again(self, store: Store) -> None:
@@ -255,53 +220,41 @@ class Inserting:
         assert isinstance(mixed, QueueFullError)
         assert mixed.needed == 1
 
-    def test_refused_batch_takes_no_room(self, store: Store) -> None:
-        refused, accepted = store.insert(
-            [[new_job(f"a{n}") for n in range(3)], [new_job("b"), new_job("c")]], capacity=2
-        )
-        assert isinstance(refused, QueueFullError)
-        assert isinstance(accepted, list)
-
     def test_only_jobs_that_are_ready_take_room(self, store: Store) -> None:
-        for status in (
-            *(JobStatus.DONE, JobStatus.FAILED, JobStatus.CANCELLED),
-            *(JobStatus.RUNNING, JobStatus.SCHEDULED),
-        ):
-            bring_to(store, status.value, status)
+        for status in JobStatus:
+            if status is not JobStatus.QUEUED:
+                bring_to(store, status.value, status)
         (answer,) = store.insert([[new_job("a"), new_job("b", delay=60)]], capacity=1)
         assert answer == [Receipt("a", JobStatus.QUEUED, True), Receipt("b", JobStatus.SCHEDULED, True)]
         (answer,) = store.insert([[new_job("c", delay=60)]], capacity=1)
         assert isinstance(answer, list)
 
-    def test_scheduled_jobs_have_a_bound_of_their_own_over_all_queues(
-        self, store: Store, harness: StoreHarness
-    ) -> None:
+    def test_scheduled_jobs_have_one_bound_over_all_queues(self, store: Store, harness: StoreHarness) -> None:
         put(store, new_job("a", delay=60), new_job("b", queue="other", delay=90))
         (answer,) = store.insert([[new_job("c", queue="third", delay=60), new_job("d")]], scheduled=2)
         assert type(answer) is TooManyScheduledError
         assert (answer.queue, answer.waiting, answer.needed, answer.capacity) == ("third", 2, 1, 2)
         assert "JOBPIPE_SCHEDULED_SIZE" in str(answer)
-        ready, past, more = store.insert(
+        answers = store.insert(
             [[new_job("d")], [new_job("e", run_at=1.0)], [new_job("f", run_at=1e10)]], scheduled=2
         )
-        assert isinstance(ready, list)
-        assert isinstance(past, list), "its time has come: it is ready"
-        assert isinstance(more, TooManyScheduledError)
+        assert [type(answer) for answer in answers] == [list, list, TooManyScheduledError], "two are ready"
         harness.elapse(61)
-        first, second = store.insert([[new_job("g", delay=60)], [new_job("h", delay=60)]], scheduled=2)
-        assert isinstance(first, list), "one has come due"
-        assert isinstance(second, TooManyScheduledError)
+        answers = store.insert([[new_job("g", delay=60)], [new_job("h", delay=60)]], scheduled=2)
+        assert [type(answer) for answer in answers] == [list, TooManyScheduledError], "one has come due"
 
-    def test_retry_is_never_refused_for_the_bound_on_scheduled_jobs(self, store: Store) -> None:
-        claim = bring_to(store, "a", JobStatus.RUNNING)
-        assert claim is not None
-        store.insert([[new_job("b", delay=60)]], scheduled=1)
+    def test_retry_is_never_refused_for_want_of_room(self, store: Store) -> None:
+        claim = started(store, "a")
+        store.insert([[new_job("b")], [new_job("c", delay=60)]], capacity=1, scheduled=1)
         assert finish(store, claim, Move.RETRY, delay=60)
-        assert tally(store) == {JobStatus.SCHEDULED: 2}
+        assert tally(store) == {JobStatus.QUEUED: 1, JobStatus.SCHEDULED: 2}
+        (answer,) = store.insert([[new_job("d")]], capacity=1)
+        assert isinstance(answer, QueueFullError)
+        assert answer.waiting == 1
 
     def test_names_are_bounded(self, store: Store) -> None:
         put(store, new_job("a"), new_job("b", type="mail"))
-        queue, type, known, both = store.insert(
+        queue, *others = store.insert(
             [
                 [new_job("c", queue="new"), new_job("d")],
                 [new_job("e", type="new")],
@@ -313,14 +266,9 @@ class Inserting:
         assert isinstance(queue, TooManyNamesError)
         assert (queue.queue, queue.type, queue.most, queue.field) == ("new", "work", 2, "queue")
         assert "JOBPIPE_MAX_NAMES" in str(queue)
-        assert isinstance(type, TooManyNamesError)
-        assert isinstance(known, list)
-        assert isinstance(both, TooManyNamesError)
-        first, second = store.insert(
-            [[new_job("h", type="x"), new_job("i", type="x")], [new_job("k", type="y")]], names=3
-        )
-        assert isinstance(first, list)
-        assert isinstance(second, TooManyNamesError)
+        assert [type(answer) for answer in others] == [TooManyNamesError, list, TooManyNamesError]
+        batches = [[new_job("h", type="x"), new_job("i", type="x")], [new_job("k", type="y")]]
+        assert [type(answer) for answer in store.insert(batches, names=3)] == [list, TooManyNamesError]
 
     def test_names_without_jobs_are_forgotten(self, store: Store, harness: StoreHarness) -> None:
         put(store, *(new_job(f"j{n}", queue=f"q{n}", type=f"t{n}", delay=n % 2 * 60) for n in range(20)))
@@ -333,10 +281,7 @@ class Inserting:
         left = store.counts()
         assert {(row.queue, row.type) for row in left.tallies} == {("default", "work"), ("stays", "t0")}
         assert left.retired == {
-            ("work", JobStatus.QUEUED): 1,
-            ("work", JobStatus.CANCELLED): 1,
-            ("t0", JobStatus.QUEUED): 1,
-            ("t0", JobStatus.CANCELLED): 1,
+            (type, status): 1 for type in ("work", "t0") for status in (JobStatus.QUEUED, JobStatus.CANCELLED)
         }, "the totals of a type do not shrink while it has jobs"
         (full, room) = store.insert(
             [[new_job("d", queue="x"), new_job("e", queue="y")], [new_job("d", queue="x")]], names=3
@@ -348,26 +293,15 @@ class Inserting:
         store.prune(1)
         assert store.counts() == Counts([], frozenset(), {})
 
-    def test_retry_is_never_refused_for_want_of_room(self, store: Store) -> None:
-        claim = bring_to(store, "a", JobStatus.RUNNING)
-        assert claim is not None
-        store.insert([[new_job("b")]], capacity=1)
-        assert finish(store, claim, Move.RETRY, delay=60)
-        assert tally(store) == {JobStatus.QUEUED: 1, JobStatus.SCHEDULED: 1}
-        (answer,) = store.insert([[new_job("c")]], capacity=1)
-        assert isinstance(answer, QueueFullError)
-        assert answer.waiting == 1
-
-    @pytest.mark.parametrize("value", HOSTILE, ids=lambda value: ascii(value)[:30])
-    def test_payload_and_result_come_back_equal(self, store: Store, value: Any) -> None:
-        put(store, new_job("a", value))
-        claim = take_one(store)
-        assert claim.payload == new_job("a", value).payload
-        assert finish(store, claim, result=[value])
-        job = look(store, "a")
-        assert (job.payload, job.result) == (value, [value])
-        assert type(job.payload) is type(value)
-        assert repr(job.payload) == repr(value)
+    def test_payload_and_result_come_back_equal(self, store: Store) -> None:
+        put(store, *(new_job(f"j{n}", value) for n, value in enumerate(HOSTILE)))
+        for claim, value in zip(take(store, len(HOSTILE)), HOSTILE, strict=True):
+            case = ascii(value)[:30]
+            assert claim.payload == new_job("a", value).payload, case
+            assert finish(store, claim, result=[value]), case
+            job = look(store, claim.id)
+            assert (job.payload, job.result) == (value, [value]), case
+            assert (type(job.payload), repr(job.payload)) == (type(value), repr(value)), case
 
     def test_foreign_connection_is_refused(self, store: Store) -> None:
         with pytest.raises(BadInputError) as caught:
@@ -382,12 +316,10 @@ class Inserting:
             put(sibling, new_job("b"))
             assert page_ids(other) == page_ids(store) == ["b", "a"]
 
-    def test_store_is_there(self, store: Store) -> None:
+    def test_store_is_there_until_it_is_closed(self, store: Store, harness: StoreHarness) -> None:
         assert store.migrate() == []
         assert all(isinstance(remark, str) for remark in store.check())
         assert "://" in store.url
-
-    def test_second_close_does_nothing(self, harness: StoreHarness) -> None:
-        store = harness.open()
-        store.close()
-        store.close()
+        other = harness.open()
+        for _ in range(2):
+            other.close()

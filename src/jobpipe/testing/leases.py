@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 import pytest
 
 from ..model.job import JobStatus, Move, Progress
 from ..model.lease import Lease, LeaseState, Outcome, Rescued, Settlement
-from .tools import BOOM, LOST, finish, look, new_job, put, seconds_between, take, take_one, tally, totals
-
-if TYPE_CHECKING:
-    from ..stores.base import Store
-    from .harness import StoreHarness
+from ..stores.base import Store
+from .harness import StoreHarness
+from .reading import ids, look, seconds_between, tally, totals
+from .tools import BOOM, LOST, finish, new_job, put, rescue_after, started, take, take_one
 
 
 class Leases:
     def test_live_lease_is_not_rescued(self, store: Store, harness: StoreHarness) -> None:
-        put(store, new_job("a"))
-        take_one(store, lease=60)
+        started(store, "a", lease=60)
         assert store.rescue() == []
-        harness.elapse(40)
-        assert store.rescue() == []
+        assert rescue_after(store, harness, 40) == []
         assert look(store, "a").status is JobStatus.RUNNING
 
     def test_lost_worker_costs_the_attempt(self, store: Store, harness: StoreHarness) -> None:
-        put(store, new_job("a"))
-        claim = take_one(store, worker="w1", lease=60)
-        harness.elapse(61)
-        assert store.rescue() == [Rescued("a", "w1", JobStatus.QUEUED, "work", 1)]
+        claim = started(store, "a", worker="w1", lease=60)
+        assert rescue_after(store, harness) == [Rescued("a", "w1", JobStatus.QUEUED, "work", 1)]
         assert store.rescue() == []
         job = look(store, "a")
         assert (job.status, job.attempts, job.error, job.finished_at) == (JobStatus.QUEUED, 1, LOST, None)
@@ -45,8 +39,7 @@ class Leases:
         statuses = []
         for _ in range(3):
             take_one(store)
-            harness.elapse(61)
-            statuses += [rescued.status for rescued in store.rescue()]
+            statuses += [rescued.status for rescued in rescue_after(store, harness)]
         assert statuses == [JobStatus.QUEUED, JobStatus.QUEUED, JobStatus.FAILED]
         job = look(store, "poison")
         assert (job.status, job.attempts, job.error) == (JobStatus.FAILED, 3, LOST)
@@ -54,80 +47,61 @@ class Leases:
         assert [run.number for run in job.history] == [1, 2, 3]
         assert take(store) == []
 
-    def test_rescued_job_keeps_its_place(self, store: Store, harness: StoreHarness) -> None:
-        put(store, new_job("a"), new_job("b"))
-        take_one(store)
-        harness.elapse(61)
-        store.rescue()
-        assert [claim.id for claim in take(store, 2)] == ["a", "b"]
-
     def test_rescue_with_cancel_asked_ends_the_job(self, store: Store, harness: StoreHarness) -> None:
         put(store, new_job("a"), new_job("last", max_retries=0))
         take(store, 2)
         store.cancel(["a", "last"])
-        harness.elapse(61)
-        assert {(each.id, each.status) for each in store.rescue()} == {
-            ("a", JobStatus.CANCELLED),
-            ("last", JobStatus.CANCELLED),
-        }
+        rescued = {each.id: each.status for each in rescue_after(store, harness)}
+        assert rescued == {"a": JobStatus.CANCELLED, "last": JobStatus.CANCELLED}
         job = look(store, "a")
         assert (job.status, job.error) == (JobStatus.CANCELLED, LOST)
         assert job.finished_at is not None
 
     def test_rescue_takes_back_no_more_than_asked(self, store: Store, harness: StoreHarness) -> None:
-        put(store, *(new_job(f"j{n}") for n in range(5)))
+        put(store, *(new_job(f"j{n}") for n in range(6)))
         take(store, 5)
         harness.elapse(61)
         found = [rescued.id for limit in (2, 2, 2, 2) for rescued in store.rescue(limit)]
         assert sorted(found) == [f"j{n}" for n in range(5)]
-        assert tally(store) == {JobStatus.QUEUED: 5}
+        assert tally(store) == {JobStatus.QUEUED: 6}
+        claims = take(store, 6)
+        assert ids(claims) == [f"j{n}" for n in range(6)]
+        assert [claim.attempts for claim in claims] == [2, 2, 2, 2, 2, 1]
 
     def test_extension_counts_from_now(self, store: Store, harness: StoreHarness) -> None:
-        put(store, new_job("a"))
-        claim = take_one(store, lease=60)
+        claim = started(store, "a", lease=60)
         for _ in range(3):
             harness.elapse(40)
             assert store.extend([claim.lease], 60) == [LeaseState.HELD]
             assert store.extend([claim.lease], 60) == [LeaseState.HELD]
             assert store.rescue() == []
-        harness.elapse(61)
-        assert [rescued.id for rescued in store.rescue()] == ["a"]
-
-    def test_extension_may_shorten_the_lease(self, store: Store, harness: StoreHarness) -> None:
-        put(store, new_job("a"))
+        assert ids(rescue_after(store, harness)) == ["a"]
         claim = take_one(store, lease=1_000)
         store.extend([claim.lease], 30)
-        harness.elapse(31)
-        assert [rescued.id for rescued in store.rescue()] == ["a"]
+        assert ids(rescue_after(store, harness, 31)) == ["a"], "it may be shortened, too"
 
     def test_extension_tells_each_lease_what_it_is(self, store: Store) -> None:
         put(store, new_job("a"), new_job("b"), new_job("c"))
         first, second, third = take(store, 3)
         store.cancel(["b"])
         finish(store, third)
-        assert store.extend([third.lease, second.lease, first.lease], 60) == [
-            LeaseState.LOST,
-            LeaseState.CANCELLING,
-            LeaseState.HELD,
-        ]
+        states = store.extend([third.lease, second.lease, first.lease], 60)
+        assert states == [LeaseState.LOST, LeaseState.CANCELLING, LeaseState.HELD]
 
     def test_only_the_lease_that_was_extended_lives_on(self, store: Store, harness: StoreHarness) -> None:
         put(store, new_job("a"), new_job("b"))
         first, _ = take(store, 2)
         harness.elapse(40)
         store.extend([first.lease], 60)
-        harness.elapse(21)
-        assert [rescued.id for rescued in store.rescue()] == ["b"]
+        assert ids(rescue_after(store, harness, 21)) == ["b"]
 
     @pytest.mark.parametrize("is_taken_again", [False, True], ids=["waiting", "taken again"])
     def test_who_lost_the_lease_changes_nothing(
         self, store: Store, harness: StoreHarness, is_taken_again: bool
     ) -> None:
         """The worker was stopped past its lease and goes on as if nothing had happened, in its own process."""
-        put(store, new_job("a"))
-        late = take_one(store, worker="late").lease
-        harness.elapse(61)
-        store.rescue()
+        late = started(store, "a", worker="late").lease
+        rescue_after(store, harness)
         if is_taken_again:
             take_one(store, worker="next")
         before, counted, last = look(store, "a"), totals(store), store.last_event()
@@ -139,14 +113,11 @@ class Leases:
             other.progress([(late, Progress(value=1.0, note="late"))])
         assert look(store, "a") == before
         assert (totals(store), store.last_event()) == (counted, last)
-        harness.elapse(61)
-        assert len(store.rescue()) == is_taken_again
+        assert len(rescue_after(store, harness)) == is_taken_again
 
     def test_same_worker_with_its_old_lease_is_refused_too(self, store: Store, harness: StoreHarness) -> None:
-        put(store, new_job("a"))
-        old = take_one(store, worker="w1")
-        harness.elapse(61)
-        store.rescue()
+        old = started(store, "a", worker="w1")
+        rescue_after(store, harness)
         new = take_one(store, worker="w1")
         assert not finish(store, old, result="old")
         assert finish(store, new, result="new")
@@ -154,11 +125,14 @@ class Leases:
         assert look(store, "a").result == "new"
 
     def test_release_gives_the_attempt_back(self, store: Store) -> None:
-        put(store, new_job("a", max_retries=0))
-        claim = take_one(store)
+        claim = started(store, "a", max_retries=0)
         assert store.release([claim.lease]) == [True]
         job = look(store, "a")
         assert (job.status, job.attempts, job.error, job.history) == (JobStatus.QUEUED, 0, None, ())
+        assert store.release([claim.lease]) == [False], "it is void"
+        assert store.extend([claim.lease], 60) == [LeaseState.LOST]
+        assert store.settle([Settlement(claim.lease, Outcome(move=Move.SUCCEED))]) == [False]
+        assert look(store, "a") == job
         again = take_one(store)
         assert again.attempts == 1
         finish(store, again)
@@ -172,41 +146,30 @@ class Leases:
         claim = take_one(store)
         harness.elapse(5)
         store.release([claim.lease])
-        after = look(store, "a")
-        assert seconds_between(after.created_at, after.run_at) == seconds_between(
-            before.created_at, before.run_at
-        )
-        assert [claim.id for claim in take(store, 2)] == ["a", "b"]
-
-    def test_released_lease_is_void(self, store: Store) -> None:
-        put(store, new_job("a"))
-        lease = take_one(store).lease
-        store.release([lease])
-        before = look(store, "a")
-        assert store.release([lease]) == [False]
-        assert store.extend([lease], 60) == [LeaseState.LOST]
-        assert store.settle([Settlement(lease, Outcome(move=Move.SUCCEED))]) == [False]
-        assert look(store, "a") == before
+        waits = [seconds_between(job.created_at, job.run_at) for job in (before, look(store, "a"))]
+        assert waits[0] == waits[1]
+        assert ids(take(store, 2)) == ["a", "b"]
 
     def test_release_keeps_what_earlier_runs_left(self, store: Store) -> None:
-        put(store, new_job("a"))
-        finish(store, take_one(store), Move.RETRY, error=BOOM)
+        finish(store, started(store, "a"), Move.RETRY, error=BOOM)
         store.release([take_one(store).lease])
         job = look(store, "a")
         assert (job.attempts, job.error, len(job.history)) == (1, BOOM, 1)
         finish(store, take_one(store))
         assert [run.number for run in look(store, "a").history] == [1, 2]
 
-    def test_release_answers_for_each_lease(self, store: Store) -> None:
+    def test_strangers_are_passed_over_among_many_in_one_call(self, store: Store) -> None:
         put(store, new_job("a"), new_job("b"))
         first, second = take(store, 2)
-        stranger = Lease("nobody", 1, "w1", "no-token")
-        assert store.release([second.lease, stranger, first.lease]) == [True, False, True]
+        leases = [second.lease, Lease("nobody", 1, "w1", "no-token"), first.lease]
+        reports = [Progress(value=0.3, note="x"), Progress(value=0.2), Progress(value=0.1)]
+        store.progress(list(zip(leases, reports, strict=True)))
+        assert (look(store, "a").progress, look(store, "b").progress) == (reports[2], reports[0])
+        assert store.release(leases) == [True, False, True]
 
     def test_release_with_cancel_asked_ends_the_job(self, store: Store) -> None:
         """Somebody was told that it will end cancelled: it must not run again."""
-        put(store, new_job("a"))
-        claim = take_one(store)
+        claim = started(store, "a")
         store.cancel(["a"])
         assert store.release([claim.lease]) == [True]
         job = look(store, "a")
@@ -214,16 +177,8 @@ class Leases:
         assert job.finished_at is not None
         assert take(store) == []
 
-    def test_claim_whose_reply_was_lost_comes_back(self, store: Store, harness: StoreHarness) -> None:
-        put(store, new_job("a"), new_job("b"))
-        store.claim("w1", ["work"], 2, 60)
-        harness.elapse(61)
-        assert len(store.rescue()) == 2
-        assert [claim.attempts for claim in take(store, 2)] == [2, 2]
-
     def test_progress_is_kept_until_the_next_claim(self, store: Store) -> None:
-        put(store, new_job("a"))
-        claim = take_one(store)
+        claim = started(store, "a")
         store.progress([(claim.lease, Progress(value=0.25, note="page 1"))])
         store.progress([(claim.lease, Progress(value=0.5))])
         assert look(store, "a").progress == Progress(value=0.5)
@@ -237,21 +192,6 @@ class Leases:
         first, second = take(store, 2)
         store.progress([(claim.lease, Progress(value=0.5)) for claim in (first, second)])
         told = Outcome(move=Move.SUCCEED, progress=Progress(value=1.0, note="all"))
-        untold = Outcome(move=Move.SUCCEED)
-        store.settle([Settlement(first.lease, told), Settlement(second.lease, untold)])
+        store.settle([Settlement(first.lease, told), Settlement(second.lease, Outcome(move=Move.SUCCEED))])
         assert look(store, "a").progress == Progress(value=1.0, note="all")
         assert look(store, "b").progress == Progress(value=0.5)
-
-    def test_progress_of_many_in_one_call(self, store: Store) -> None:
-        put(store, new_job("a"), new_job("b"))
-        first, second = take(store, 2)
-        stranger = Lease("nobody", 1, "w1", "no-token")
-        store.progress(
-            [
-                (first.lease, Progress(value=0.1)),
-                (stranger, Progress(value=0.2)),
-                (second.lease, Progress(value=0.3, note="x")),
-            ]
-        )
-        assert look(store, "a").progress == Progress(value=0.1)
-        assert look(store, "b").progress == Progress(value=0.3, note="x")

@@ -1,29 +1,25 @@
-"""What the tests of the contract have in common: making jobs, running them, looking at them, and threads.
+"""What the tests of the contract have in common: making jobs, running them, and bringing them to a status.
 
 Only verbs of the Store are used here, so that everything holds for a store on another machine.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
-from threading import Barrier
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
-from ..model.counts import Filter
 from ..model.gate import Limit
-from ..model.job import Job, JobError, JobStatus, Move
+from ..model.job import JobError, JobStatus, Move
 from ..model.json import encode, fingerprints
-from ..model.lease import Claim, Outcome, Settlement
+from ..model.lease import Claim, Outcome, Rescued, Settlement
 from ..model.newjob import NewJob, Receipt
-
-if TYPE_CHECKING:
-    from ..stores.base import Store
-    from .harness import StoreHarness
+from ..stores.base import Store
+from ..stores.memory import MemoryStore
+from .harness import StoreHarness
+from .reading import tally
 
 T = TypeVar("T")
+
 
 BOOM = JobError(type="Boom", message="it broke", traceback="Traceback: line 1")
 LOST = JobError(type="WorkerLost", message="worker lost")
@@ -85,13 +81,28 @@ def take(
     types: Sequence[str] = ("work",),
     lease: float = 60,
     limits: Sequence[Limit] = (),
+    **options: Any,
 ) -> list[Claim]:
-    return store.claim(worker, types, limit, lease, limits).claims
+    return store.claim(worker, types, limit, lease, limits, **options).claims
 
 
 def take_one(store: Store, *, worker: str = "w1", lease: float = 60) -> Claim:
     (claim,) = take(store, worker=worker, lease=lease)
     return claim
+
+
+def started(
+    store: Store, id: str, payload: Any = None, *, worker: str = "w1", lease: float = 60, **options: Any
+) -> Claim:
+    """Insert a job and claim it."""
+    put(store, new_job(id, payload, **options))
+    return take_one(store, worker=worker, lease=lease)
+
+
+def rescue_after(store: Store, harness: StoreHarness, seconds: float = 61) -> list[Rescued]:
+    """Take back what has not been extended for so long."""
+    harness.elapse(seconds)
+    return store.rescue()
 
 
 def finish(
@@ -109,19 +120,6 @@ def finish(
     outcome = Outcome(move=move, result=raw, error=error, delay=delay, cools=cools)
     (is_recorded,) = store.settle([Settlement(claim.lease, outcome)])
     return is_recorded
-
-
-def look(store: Store, id: str) -> Job:
-    job = store.get(id)
-    assert job is not None, f"there is no job {id}"
-    return job
-
-
-def seconds_between(earlier: Any, later: Any) -> float:
-    """Between two instants that the store told."""
-    assert earlier is not None
-    assert later is not None
-    return float((later - earlier).total_seconds())
 
 
 def bring_to(store: Store, id: str, status: JobStatus) -> Claim | None:
@@ -152,66 +150,10 @@ def bring_one_to_each(store: Store, prefix: str = "") -> list[str]:
     return [f"{prefix}{status.value}" for status in JobStatus]
 
 
-def page_ids(store: Store, filter: Filter | None = None, limit: int = 500) -> list[str]:
-    """The ids of all jobs that fit, newest first, page by page."""
-    found: list[str] = []
-    before: int | None = None
-    while True:
-        page = store.page(filter or Filter(), limit, before)
-        found += [job.id for job in page.jobs]
-        if page.next is None:
-            return found
-        before = page.next
-
-
-def tally(store: Store) -> dict[JobStatus, int]:
-    """How many jobs have each status, without the zeros."""
-    found: Counter[JobStatus] = Counter()
-    for row in store.counts().tallies:
-        found[row.status] += row.count
-    return {status: count for status, count in found.items() if count}
-
-
-def totals(store: Store) -> dict[JobStatus, int]:
-    """How often a job came to have each status, without the zeros."""
-    found: Counter[JobStatus] = Counter()
-    for row in store.counts().tallies:
-        found[row.status] += row.total
-    return {status: total for status, total in found.items() if total}
-
-
-def assert_counts_are_exact(store: Store) -> None:
-    """Hold the tallies against the jobs themselves."""
-    counted = Counter({(row.queue, row.type, row.status): row.count for row in store.counts().tallies})
-    found: Counter[tuple[str, str, JobStatus]] = Counter()
-    before: int | None = None
-    while True:
-        page = store.page(Filter(), 500, before)
-        found.update((job.queue, job.type, job.status) for job in page.jobs)
-        if page.next is None:
-            break
-        before = page.next
-    assert +counted == found
-    assert all(row.total >= row.count >= 0 for row in store.counts().tallies)
-
-
-@contextmanager
-def handles(harness: StoreHarness, number: int | None = None) -> Iterator[list[Store]]:
-    """Several handles on the same data."""
-    with ExitStack() as stack:
-        yield [
-            stack.enter_context(closing(harness.open()))
-            for _ in range(harness.handles if number is None else number)
-        ]
-
-
-def together(calls: Sequence[Callable[[], T]]) -> list[T]:
-    """Run all calls at the same time, each in a thread; what they return, in their order."""
-    start = Barrier(len(calls))
-
-    def run(call: Callable[[], T]) -> T:
-        start.wait(30)
-        return call()
-
-    with ThreadPoolExecutor(len(calls)) as pool:
-        return list(pool.map(run, calls))
+def move_away_and_back(store: Store, *ids: str) -> None:
+    """Move all jobs to a memory store and back again."""
+    between = MemoryStore()
+    between.adopt(store.export(100))
+    assert store.discard(ids) == len(ids)
+    assert tally(store) == {}
+    store.adopt(between.export(100))

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from ..errors import JobConflictError
 from ..model.job import JobStatus, Move, OnDuplicate
-from ..stores.memory import MemoryStore
-from .tools import BOOM, bring_one_to_each, finish, look, new_job, put, take, take_one, tally
-
-if TYPE_CHECKING:
-    from ..stores.base import Store
-    from .harness import StoreHarness
+from ..stores.base import Store
+from .harness import StoreHarness
+from .reading import ids, look, tally
+from .tools import BOOM, bring_one_to_each, finish, move_away_and_back, new_job, put, started, take, take_one
 
 
 class Transferring:
@@ -32,8 +30,7 @@ class Transferring:
     def test_adopted_jobs_are_as_they_were(self, store: Store, harness: StoreHarness) -> None:
         more: dict[str, Any] = {"on_duplicate": OnDuplicate.RESTART, "max_wait": 9.5, "tags": ("t", "u")}
         options: dict[str, Any] = {"queue": "q", "max_retries": 7, "priority": 5, "deadline": 2.5, "key": "k"}
-        put(store, new_job("a", {"x": [1]}, expires_in=50.0, unique="name", **more, **options))
-        claim = take_one(store)
+        claim = started(store, "a", {"x": [1]}, expires_in=50.0, unique="name", **more, **options)
         finish(store, claim, Move.RETRY, error=BOOM, delay=500)
         before = look(store, "a")
         (job,) = store.export(10)
@@ -52,13 +49,9 @@ class Transferring:
         put(store, *(new_job(f"j{n}", {"n": n}, priority=n % 2) for n in range(5)))
         put(store, new_job("later", delay=500))
         before = {id: look(store, id) for id in ("j0", "j1", "later")}
-        between = MemoryStore()
-        between.adopt(store.export(100))
-        assert store.discard([f"j{n}" for n in range(5)] + ["later"]) == 6
-        assert tally(store) == {}
-        store.adopt(between.export(100))
+        move_away_and_back(store, *(f"j{n}" for n in range(5)), "later")
         assert {id: look(store, id) for id in before} == before
-        assert [claim.id for claim in take(store, 10)] == ["j1", "j3", "j0", "j2", "j4"]
+        assert ids(take(store, 10)) == ["j1", "j3", "j0", "j2", "j4"]
 
     def test_adopting_again_changes_nothing(self, store: Store) -> None:
         put(store, new_job("a"), new_job("b"))

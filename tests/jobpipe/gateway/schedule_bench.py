@@ -14,7 +14,7 @@ from jobpipe import (
 )
 from jobpipe.stores.base import Store
 from jobpipe.testing import ManualTime
-from jobpipe.testing.tools import page_ids
+from jobpipe.testing.reading import page_ids
 
 from ...support.waiting import run
 

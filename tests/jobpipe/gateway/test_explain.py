@@ -14,7 +14,8 @@ from jobpipe.model.job import JobStatus, Move
 from jobpipe.stores.base import WorkerInfo
 from jobpipe.stores.memory import MemoryStore
 from jobpipe.testing import ManualTime, new_job
-from jobpipe.testing.tools import BOOM, bring_to, finish, look, put, take_one
+from jobpipe.testing.reading import look
+from jobpipe.testing.tools import BOOM, bring_to, finish, put, take_one
 
 
 @pytest.fixture

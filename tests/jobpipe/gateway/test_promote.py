@@ -16,7 +16,8 @@ from jobpipe.stores.base import ExportedJob, ScheduleEntry, Store, WorkerInfo
 from jobpipe.stores.memory import MemoryStore
 from jobpipe.stores.sqlite import SqliteStore
 from jobpipe.testing import ManualTime, new_job
-from jobpipe.testing.tools import BOOM, LOST, finish, look, page_ids, put, take_one, tally
+from jobpipe.testing.reading import look, page_ids, tally
+from jobpipe.testing.tools import BOOM, LOST, finish, put, take_one
 
 from ...support.jobs import finished
 from ...support.waiting import run

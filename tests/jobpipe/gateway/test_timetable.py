@@ -24,7 +24,7 @@ from jobpipe import (
 )
 from jobpipe.model.ticks import LATE, tick_id
 from jobpipe.stores.sqlite import SqliteStore
-from jobpipe.testing.tools import together
+from jobpipe.testing.harness import together
 
 from ...support.jobs import finished, seen
 from ...support.waiting import run

@@ -24,8 +24,10 @@ from jobpipe.stores.postgres.paging import page_step
 from jobpipe.stores.postgres.statements import Statements, migrations
 from jobpipe.testing import new_job
 from jobpipe.testing.claiming_ahead import take_ahead, take_one_ahead
+from jobpipe.testing.harness import together
+from jobpipe.testing.reading import look
 from jobpipe.testing.scheduling import ENTRY
-from jobpipe.testing.tools import finish, look, put, take, take_one, together
+from jobpipe.testing.tools import finish, put, take, take_one
 
 from ...support.servers_postgres import PostgresServer
 from ...support.waiting import LIMIT

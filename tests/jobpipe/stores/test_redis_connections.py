@@ -17,7 +17,8 @@ import pytest
 from jobpipe import Jobpipe, JobStatus, StoreAwayError, StoreError
 from jobpipe.stores.base import News
 from jobpipe.stores.redis import RedisStore
-from jobpipe.testing.tools import finish, look, new_job, put, take_one, tally
+from jobpipe.testing.reading import look, tally
+from jobpipe.testing.tools import finish, new_job, put, take_one
 
 from ...support.jobs import finished
 from ...support.redis_tools import one_round, opened

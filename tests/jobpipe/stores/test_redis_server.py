@@ -28,7 +28,8 @@ from jobpipe.stores.redis import RedisStore
 from jobpipe.stores.redis.records import Record
 from jobpipe.stores.redis.scripts import names
 from jobpipe.testing import ManualTime
-from jobpipe.testing.tools import BOOM, finish, look, new_job, page_ids, put, take, take_one, tally
+from jobpipe.testing.reading import look, page_ids, tally
+from jobpipe.testing.tools import BOOM, finish, new_job, put, take, take_one
 
 from ...support.redis_tools import one_round, opened
 from ...support.servers_redis import RedisServer, redis_server, with_own_keys

@@ -8,14 +8,17 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from contextvars import ContextVar
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from rate_envelope_queue import Context
 
+from ...app import Jobpipe
 from ...gateway.async_store import AsyncStore
 from ...gateway.feed import Feed
+from ...gateway.known_types import KnownTypes
 from ...gateway.lazy_store import Gateway, LazyStore, Substitute
 from ...jobtypes.current import CurrentJob
+from ...jobtypes.jobtype import JobType
 from ...model.ids import new_id
 from ...model.lease import Claim, Lease
 from ...model.newjob import NewJob
@@ -24,11 +27,6 @@ from .clock import BlockClock, MovedByWaiting
 from .inline import Inline, InlineLoop
 from .session import WORKER, Session
 from .store import BlockStore
-
-if TYPE_CHECKING:
-    from ...app import Jobpipe
-    from ...gateway.known_types import KnownTypes
-    from ...jobtypes.jobtype import JobType
 
 T = TypeVar("T")
 

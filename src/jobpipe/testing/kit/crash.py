@@ -10,17 +10,16 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from enum import StrEnum
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ...errors import BadInputError
 from ...jobtypes.jobtype import JobType
 from ...model.job import Job, JobStatus
 from ...model.lease import Settlement
 from ...model.request import request_of
-
-if TYPE_CHECKING:
-    from .block import Block
-    from .inline import Inline
-    from .store import BlockStore
+from .block import Block
+from .inline import Inline
+from .store import BlockStore
 
 _MOST_RUNS = 200
 """More than any job has, with its retries."""
@@ -50,6 +49,10 @@ class CrashTest:
         setup: Call | None,
         inline: Inline | None,
     ) -> None:
+        check_type(job_type)
+        for name, call in {"check": check, "setup": setup or check}.items():
+            if not callable(call):
+                raise BadInputError(name, f"must be a function, got {call!r}")
         self._block = block
         self._job_type = job_type
         self._request = request_of(job_type.name, payload, {})
@@ -115,6 +118,12 @@ class CrashTest:
         result = call() if self._inline is None else self._inline.submit(call).result()
         if isawaitable(result):
             await result
+
+
+def check_type(job_type: object) -> None:
+    """BadInputError unless it is a job type."""
+    if not isinstance(job_type, JobType):
+        raise BadInputError("job_type", f"must be a job type, got {job_type!r}")
 
 
 class _Mortal:

@@ -9,24 +9,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from math import inf, nextafter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ...app import Jobpipe
 from ...gateway.lazy_store import Gateway
 from ...gateway.sync import run_now
+from ...jobtypes.jobtype import JobType
 from ...worker.capture import OFF
 from ...worker.failures import Failures
 from ...worker.maintenance import Maintenance
 from ...worker.meters import Meters
 from ...worker.prefetch import Prefetch
 from ...worker.runner import Runner
-
-if TYPE_CHECKING:
-    from ...app import Jobpipe
-    from ...jobtypes.jobtype import JobType
-    from ...stores.base import Store
-    from .clock import BlockClock
-    from .inline import Inline
-    from .store import BlockStore
+from .clock import BlockClock
+from .inline import Inline
+from .store import BlockStore
 
 WORKER = "testing"
 _LOOK_AGAIN = 1.0
@@ -69,7 +66,16 @@ class Session:
             keeps_logs=pipe.settings.job_logs != OFF,
             name=WORKER,
         )
-        self._maintenance = _maintenance(gateway.store, self, pipe)
+        self._maintenance = _Maintenance(
+            gateway.store,
+            self.runner,
+            lease=self.lease,
+            keep=inf,
+            keep_failed=inf,
+            tick=pipe.schedules.tick,
+            on_counts=lambda _: None,
+            on_failed=self._failures.after_rescue,
+        )
         for pool in self.runner.held.pools.all:
             pool.prefetch = _NoPrefetch(pool.slots)
         if inline is not None:
@@ -81,11 +87,6 @@ class Session:
         self._polled_at = -inf
         self._claim_at = inf
         self._ring: Callable[[], object] = lambda: None
-
-    @property
-    def on_failed(self) -> Callable[[list[str]], object]:
-        """Told which jobs have failed because their worker was lost."""
-        return self._failures.after_rescue
 
     async def start(self) -> None:
         """Be ready to run jobs."""
@@ -226,16 +227,3 @@ class _Maintenance(Maintenance):
 
     def _prune(self) -> None:
         pass
-
-
-def _maintenance(store: Store, session: Session, pipe: Jobpipe) -> Maintenance:
-    return _Maintenance(
-        store,
-        session.runner,
-        lease=session.lease,
-        keep=inf,
-        keep_failed=inf,
-        tick=pipe.schedules.tick,
-        on_counts=lambda _: None,
-        on_failed=session.on_failed,
-    )

@@ -6,25 +6,23 @@ from collections.abc import Callable, Coroutine
 from copy import copy
 from datetime import datetime, timedelta
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack, overload
+from typing import Any, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
 
 from msgspec import UNSET, UnsetType
 
+from ...app import Jobpipe
 from ...errors import BadInputError
+from ...gateway.known_types import KnownTypes
+from ...gateway.lazy_store import LazyStore
 from ...jobtypes.jobtype import JobType
 from ...model.job import Job, instant
 from ...model.outcome import cause_of
 from ...model.request import JobOptions
 from .block import Block
 from .clock import seconds_by
-from .crash import CrashTest
+from .crash import Call, CrashTest, check_type
 from .expected import Expected
-
-if TYPE_CHECKING:
-    from ...app import Jobpipe
-    from ...gateway.known_types import KnownTypes
-    from ...gateway.lazy_store import LazyStore
-    from .inline import Inline
+from .inline import Inline
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -177,7 +175,7 @@ class JobTester:
         return self._block.run_inline(lambda inline: self._run(job_type, args, kwargs, inline))
 
     async def _run(self, job_type: JobType[..., Any], args: Any, kwargs: Any, inline: Inline | None) -> Any:
-        _check_type(job_type)
+        check_type(job_type)
         block = self._block
         job = block.pipe.prepare(job_type.request(*args, **kwargs))
         returned: list[Any] = []
@@ -197,12 +195,7 @@ class JobTester:
         return returned[0]
 
     async def crash_everywhere(
-        self,
-        job_type: JobType[..., Any],
-        payload: Any = None,
-        *,
-        check: Callable[[], object],
-        setup: Callable[[], object] | None = None,
+        self, job_type: JobType[..., Any], payload: Any = None, *, check: Call, setup: Call | None = None
     ) -> None:
         """Show that a handler is idempotent: run it once, and then as a new job with a crash at each place.
 
@@ -210,32 +203,21 @@ class JobTester:
         before each, `check` after each, both plain or coroutine functions. Each job must end as done. The AssertionError
         names the place.
         """
-        await self._crash(job_type, payload, check, setup, None)
+        await CrashTest(self._block, job_type, payload, check, setup, None).run()
 
     def crash_everywhere_sync(
-        self,
-        job_type: JobType[..., Any],
-        payload: Any = None,
-        *,
-        check: Callable[[], object],
-        setup: Callable[[], object] | None = None,
+        self, job_type: JobType[..., Any], payload: Any = None, *, check: Call, setup: Call | None = None
     ) -> None:
         """`crash_everywhere` from any thread; handlers run in it."""
-        self._block.run_inline(lambda inline: self._crash(job_type, payload, check, setup, inline))
+        block = self._block
+        block.run_inline(lambda inline: CrashTest(block, job_type, payload, check, setup, inline).run())
 
-    async def _crash(
-        self,
-        job_type: JobType[..., Any],
-        payload: Any,
-        check: Callable[[], object],
-        setup: Callable[[], object] | None,
-        inline: Inline | None,
-    ) -> None:
-        _check_type(job_type)
-        for name, call in {"check": check, "setup": setup or check}.items():
-            if not callable(call):
-                raise BadInputError(name, f"must be a function, got {call!r}")
-        await CrashTest(self._block, job_type, payload, check, setup, inline).run()
+
+class JobpipeTesting(Protocol):
+    """The pytest fixture `jobpipe_testing`: begins a block of `pipe.testing()` that lasts until the end of the test."""
+
+    def __call__(self, pipe: Jobpipe, *, start: datetime | None = None, workers: int = 1) -> JobTester:
+        """The jobs of the block."""
 
 
 def _name(type: str | JobType[..., Any]) -> str:
@@ -243,11 +225,6 @@ def _name(type: str | JobType[..., Any]) -> str:
     if not isinstance(name, str):
         raise BadInputError("type", f"must be the name of a job type, or a job type, got {type!r}")
     return name
-
-
-def _check_type(job_type: object) -> None:
-    if not isinstance(job_type, JobType):
-        raise BadInputError("job_type", f"must be a job type, got {job_type!r}")
 
 
 def _noting(job_type: JobType[..., Any], returned: list[Any]) -> JobType[..., Any]:

@@ -12,21 +12,22 @@ differ. Times are multiples of half a second, so that no store's rounding matter
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from msgspec.structs import replace
 
 from ...errors import DuplicateError
-from ...model.counts import Filter, JobEvent, WorkerInfo
+from ...model.counts import JobEvent, WorkerInfo
 from ...model.gate import Limit, Limits
-from ...model.job import Job, Progress
+from ...model.job import Progress
 from ...model.lease import Claim, Lease, Outcome, QueueChoice, Settlement
 from ...model.newjob import NewJob
-from ...model.schedule import ScheduleEntry
+from ...stores.base import Store
 from ...stores.memory import MemoryStore
 from ..harness import ManualTime
+from ..reading import pages
 from ..tools import new_job
 from .strategies import (
     FILTERS,
@@ -48,10 +49,18 @@ from .strategies import (
     ticks,
 )
 
-if TYPE_CHECKING:
-    from ...stores.base import Store
-
 T = TypeVar("T")
+
+
+def verb(name: str, /, **arguments: Any) -> Any:
+    """A step that calls a verb of both with the same arguments; they must answer the same."""
+
+    def step(self: StoreMachine, **given: Any) -> None:
+        self._same(lambda store: getattr(store, name)(**given))
+
+    step.__name__ = name
+    decorate: Any = rule(**arguments)
+    return decorate(step)
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -79,9 +88,10 @@ class StoreMachine(RuleBasedStateMachine):
         actual, expected = shown(ask(self.store)), shown(ask(self.oracle))
         assert actual == expected
 
-    def _pick(self, numbers: Sequence[int]) -> list[tuple[Lease, Lease]]:
-        """Some leases, the newest most often; none if there never was one."""
-        return [self.leases[-1 - number % len(self.leases)] for number in numbers] if self.leases else []
+    def _same_of(self, numbers: Sequence[int], ask: Callable[[Store, list[Lease]], object]) -> None:
+        """Ask both about some leases, the newest most often; about none if there never was one."""
+        pairs = [self.leases[-1 - number % len(self.leases)] for number in numbers if self.leases]
+        assert ask(self.store, [mine for mine, _ in pairs]) == ask(self.oracle, [its for _, its in pairs])
 
     @initialize(limits=st.sampled_from(LIMITS))
     def choose_limits(self, limits: tuple[Limit, ...]) -> None:
@@ -106,15 +116,8 @@ class StoreMachine(RuleBasedStateMachine):
         known = self.oracle.get(IDS[number])
         if known:
             delay = (known.run_at - known.created_at).total_seconds()
-            again = new_job(
-                known.id,
-                known.payload,
-                type=known.type,
-                queue=known.queue,
-                max_retries=known.max_retries,
-                priority=known.priority,
-                delay=delay,
-            )
+            options = {name: getattr(known, name) for name in ("type", "queue", "max_retries", "priority")}
+            again = new_job(known.id, known.payload, delay=delay, **options)
             self._same(lambda store: store.insert([[again]]), lambda answers: [isinstance(answers[0], list)])
 
     @rule(
@@ -142,30 +145,24 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(numbers=picks, ago=st.sampled_from(SECONDS))
     def begin(self, numbers: list[int], ago: float) -> None:
-        pairs = self._pick(numbers)
-        times = [self.time() - ago] * len(pairs)
-        actual = self.store.begin([mine for mine, _ in pairs], times)
-        assert actual == self.oracle.begin([its for _, its in pairs], times)
+        at = self.time() - ago
+        self._same_of(numbers, lambda store, leases: store.begin(leases, [at] * len(leases)))
 
     @rule(numbers=picks, outcome=outcomes, ago=st.sampled_from([None, *SECONDS]))
     def settle(self, numbers: list[int], outcome: Outcome, ago: float | None) -> None:
-        pairs = self._pick(numbers)
         at = 0.0 if ago is None else self.time() - ago
-        actual = self.store.settle([Settlement(mine, outcome, at) for mine, _ in pairs])
-        assert actual == self.oracle.settle([Settlement(its, outcome, at) for _, its in pairs])
+        self._same_of(
+            numbers, lambda store, leases: store.settle([Settlement(lease, outcome, at) for lease in leases])
+        )
 
     @rule(numbers=picks, seconds=st.sampled_from([1.0, 3.0, 10.0]))
     def extend(self, numbers: list[int], seconds: float) -> None:
-        pairs = self._pick(numbers)
-        actual = self.store.extend([mine for mine, _ in pairs], seconds)
-        assert actual == self.oracle.extend([its for _, its in pairs], seconds)
+        self._same_of(numbers, lambda store, leases: store.extend(leases, seconds))
 
     @rule(numbers=picks, key=st.sampled_from([None, None, "k0", "k1"]))
     def release(self, numbers: list[int], key: str | None) -> None:
-        pairs = list(dict.fromkeys(self._pick(numbers)))
-        keys = [key] * len(pairs)
-        actual = self.store.release([mine for mine, _ in pairs], keys)
-        assert actual == self.oracle.release([its for _, its in pairs], keys)
+        once = list(dict.fromkeys(number % max(len(self.leases), 1) for number in numbers))
+        self._same_of(once, lambda store, leases: store.release(leases, [key] * len(leases)))
 
     @rule(ids=some_ids)
     def move_out_and_in(self, ids: list[str]) -> None:
@@ -176,18 +173,19 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(numbers=picks, value=st.sampled_from([0.0, 0.25, 1.0]), note=st.sampled_from([None, "", "page 1"]))
     def progress(self, numbers: list[int], value: float, note: str | None) -> None:
-        pairs = self._pick(numbers)
         report = Progress(value=value, note=note)
-        self.store.progress([(mine, report) for mine, _ in pairs])
-        self.oracle.progress([(its, report) for _, its in pairs])
+        self._same_of(numbers, lambda store, leases: store.progress([(lease, report) for lease in leases]))
 
-    @rule(limit=st.integers(1, 100))
-    def rescue(self, limit: int) -> None:
-        self._same(lambda store: store.rescue(limit))
-
-    @rule(ids=some_ids)
-    def cancel(self, ids: list[str]) -> None:
-        self._same(lambda store: store.cancel(ids))
+    rescue = verb("rescue", limit=st.integers(1, 100))
+    cancel = verb("cancel", ids=some_ids)
+    delete = verb("delete", ids=some_ids)
+    pause = verb("pause", queue=st.sampled_from(QUEUES))
+    resume = verb("resume", queue=st.sampled_from(QUEUES))
+    put_schedule = verb("put_schedule", entry=entries)
+    drop_schedule = verb("drop_schedule", name=st.sampled_from(NAMES))
+    pause_schedule = verb("pause_schedule", name=st.sampled_from(NAMES))
+    # Why all: which of those that finished at one instant goes first is nobody's business.
+    prune = verb("prune", keep=st.sampled_from(SECONDS), keep_failed=st.sampled_from([None, *SECONDS]))
 
     @rule(ids=some_ids)
     def retry(self, ids: list[str]) -> None:
@@ -196,34 +194,10 @@ class StoreMachine(RuleBasedStateMachine):
             lambda found: [vars(each) if isinstance(each, DuplicateError) else each for each in found],
         )
 
-    @rule(ids=some_ids)
-    def delete(self, ids: list[str]) -> None:
-        self._same(lambda store: store.delete(ids))
-
-    @rule(queue=st.sampled_from(QUEUES))
-    def pause(self, queue: str) -> None:
-        self._same(lambda store: store.pause(queue))
-
-    @rule(queue=st.sampled_from(QUEUES))
-    def resume(self, queue: str) -> None:
-        self._same(lambda store: store.resume(queue))
-
     @rule(worker=st.sampled_from(WORKERS), slots=st.integers(1, 3), seconds=st.sampled_from(SECONDS))
     def beat(self, worker: str, slots: int, seconds: float) -> None:
         info = WorkerInfo(name=worker, types=("t0",), slots=slots, running=(), started_at=1.5)
         self._same(lambda store: store.beat(info, seconds))
-
-    @rule(entry=entries)
-    def put_schedule(self, entry: ScheduleEntry) -> None:
-        self._same(lambda store: store.put_schedule(entry))
-
-    @rule(name=st.sampled_from(NAMES))
-    def drop_schedule(self, name: str) -> None:
-        self._same(lambda store: store.drop_schedule(name))
-
-    @rule(name=st.sampled_from(NAMES))
-    def pause_schedule(self, name: str) -> None:
-        self._same(lambda store: store.pause_schedule(name))
 
     @rule(name=st.sampled_from(NAMES), tick_at=some_tick, next_at=ticks)
     def resume_schedule(self, name: str, tick_at: float | None, next_at: float) -> None:
@@ -251,11 +225,6 @@ class StoreMachine(RuleBasedStateMachine):
             lambda answer: (type(answer), vars(answer)) if isinstance(answer, Exception) else answer,
         )
 
-    @rule(keep=st.sampled_from(SECONDS), keep_failed=st.sampled_from([None, *SECONDS]))
-    def prune(self, keep: float, keep_failed: float | None) -> None:
-        # Why all: which of those that finished at one instant goes first is nobody's business.
-        self._same(lambda store: store.prune(keep, keep_failed=keep_failed))
-
     @rule(seconds=st.sampled_from(SECONDS))
     def elapse(self, seconds: float) -> None:
         self.time.elapse(seconds)
@@ -269,7 +238,7 @@ class StoreMachine(RuleBasedStateMachine):
     def limits_are_equal(self) -> None:
         self._same(lambda store: [store.key_of(id) for id in IDS])
         queues = [limit.queue for limit in self.limits if limit.queue]
-        self._same(lambda store: store.limits(queues=queues), lambda limits: _with_sets(limits))
+        self._same(lambda store: store.limits(queues=queues), _with_sets)
 
     @invariant()
     def of_each_name_one_waits_and_one_runs(self) -> None:
@@ -280,7 +249,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @invariant()
     def pages_are_equal(self) -> None:
-        self._same(lambda store: [_pages(store, filter) for filter in FILTERS])
+        self._same(lambda store: [list(pages(store, filter, 2)) for filter in FILTERS])
 
     @invariant()
     def counts_are_equal(self) -> None:
@@ -290,12 +259,8 @@ class StoreMachine(RuleBasedStateMachine):
         )
 
     @invariant()
-    def schedules_are_equal(self) -> None:
-        self._same(lambda store: store.schedules())
-
-    @invariant()
-    def workers_are_equal(self) -> None:
-        self._same(lambda store: store.workers())
+    def schedules_and_workers_are_equal(self) -> None:
+        self._same(lambda store: (store.schedules(), store.workers()))
 
     @invariant()
     def events_are_equal(self) -> None:
@@ -322,15 +287,3 @@ def _with_sets(limits: Limits) -> Limits:
 def _by_job(events: list[JobEvent]) -> list[JobEvent]:
     """Each job's events in order. Why not all: a verb may treat its jobs in any order."""
     return sorted((replace(event, number=0) for event in events), key=lambda event: event.id)
-
-
-def _pages(store: Store, filter: Filter) -> list[list[Job]]:
-    """All pages of two."""
-    pages: list[list[Job]] = []
-    before: int | None = None
-    while True:
-        page = store.page(filter, 2, before)
-        pages.append(page.jobs)
-        if page.next is None:
-            return pages
-        before = page.next

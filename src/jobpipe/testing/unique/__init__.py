@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from .crowd import Crowd
-from .moving import WaitingAgain
 from .running import WhileOneRuns
-from .waiting import WhileOneWaits
+from .waiting import WaitingAgain, WhileOneWaits
 
 
 class Unique(WhileOneWaits, WhileOneRuns, WaitingAgain, Crowd):

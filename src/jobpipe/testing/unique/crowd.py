@@ -4,27 +4,15 @@ from __future__ import annotations
 
 from functools import partial
 from threading import Event
-from typing import TYPE_CHECKING
 
 from ...model.counts import Filter
 from ...model.job import FINISHED, JobStatus, Move, OnDuplicate
 from ...model.newjob import Receipt
-from ..tools import (
-    finish,
-    handles,
-    look,
-    page_ids,
-    put,
-    take,
-    take_one,
-    tally,
-    together,
-)
+from ...stores.base import Store
+from ..harness import StoreHarness, from_all_sides, handles, together
+from ..reading import look, page_ids, tally
+from ..tools import finish, put, take, take_one
 from .jobs import REPLACE, unique_job
-
-if TYPE_CHECKING:
-    from ...stores.base import Store
-    from ..harness import StoreHarness
 
 ENQUEUERS = 200
 
@@ -40,9 +28,7 @@ class Crowd:
                 new += receipt.is_new
             return new
 
-        with handles(harness) as several:
-            new = together([partial(send, several[n % len(several)], n) for n in range(ENQUEUERS)])
-        assert sum(new) == 1
+        assert sum(from_all_sides(harness, send, ENQUEUERS)) == 1
         (id,) = page_ids(store)
         assert look(store, id).payload[1] == rounds - 1, "the last payload wins"
         assert put(store, unique_job("last", "last", REPLACE)) == [Receipt(id, JobStatus.QUEUED, False)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -10,17 +10,9 @@ from ...errors import JobConflictError
 from ...model.job import Move, OnDuplicate
 from ...model.lease import Claim
 from ...model.newjob import NewJob
-from ..tools import (
-    BOOM,
-    finish,
-    new_job,
-    take,
-)
-
-if TYPE_CHECKING:
-    from ...stores.base import Store
-    from ..harness import StoreHarness
-
+from ...stores.base import Store
+from ..harness import StoreHarness
+from ..tools import BOOM, finish, new_job, put, rescue_after, take, take_one
 
 NAME = "report:17"
 KEEP, REPLACE, RESTART = OnDuplicate
@@ -46,6 +38,12 @@ def refused(store: Store, *jobs: NewJob) -> JobConflictError:
     return answer
 
 
+def started_unique(store: Store, id: str, **options: Any) -> Claim:
+    """Insert a job with the unique name and claim it."""
+    put(store, unique_job(id, **options))
+    return take_one(store)
+
+
 def is_claimed(store: Store, id: str) -> bool:
     return [claim.id for claim in take(store, 9)] == [id]
 
@@ -60,5 +58,4 @@ def begin_another(store: Store, claim: Claim, harness: StoreHarness, how: str) -
         case "release":
             assert store.release([claim.lease]) == [True]
         case _:
-            harness.elapse(100)
-            assert [each.id for each in store.rescue()] == [claim.id]
+            assert [each.id for each in rescue_after(store, harness, 100)] == [claim.id]

@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from msgspec.structs import replace
 
 from ...errors import JobConflictError
 from ...model.gate import Limit
-from ...model.job import JobStatus, Move, OnDuplicate
+from ...model.job import JobStatus, Move
 from ...model.lease import LeaseState
 from ...model.newjob import Receipt
-from ..tools import (
-    BOOM,
-    finish,
-    look,
-    new_job,
-    put,
-    take,
-    take_one,
-)
-from .jobs import KEEP, NAME, REPLACE, RESTART, begin_another, is_claimed, refused, unique_job
-
-if TYPE_CHECKING:
-    from ...stores.base import Store
-    from ..harness import StoreHarness
+from ...stores.base import Store
+from ..harness import StoreHarness
+from ..reading import ids, look
+from ..tools import BOOM, finish, new_job, put, rescue_after, take, take_one
+from .jobs import KEEP, NAME, REPLACE, RESTART, begin_another, is_claimed, refused, started_unique, unique_job
 
 
 class WhileOneRuns:
@@ -39,7 +28,7 @@ class WhileOneRuns:
         assert put(store, unique_job("b", 1)) == [Receipt("b", JobStatus.QUEUED, True)]
         put(store, new_job("c"))
         assert put(store, unique_job("d", 2)) == [Receipt("b", JobStatus.QUEUED, False)]
-        assert [each.id for each in take(store, 9, limits=limits)] == ["c"]
+        assert ids(take(store, 9, limits=limits)) == ["c"]
         assert take(store, 9, limits=limits) == []
         assert put(store, unique_job("e", 3, REPLACE)) == [Receipt("b", JobStatus.QUEUED, False)]
         assert take(store, 9, limits=limits) == []
@@ -60,9 +49,7 @@ class WhileOneRuns:
             finish(store, claim)
         assert len(take(store, 100)) == 30
 
-    def test_delayed_one_waits_for_its_time_and_for_the_one_that_runs(
-        self, store: Store, harness: StoreHarness
-    ) -> None:
+    def test_delayed_one_waits_for_the_one_that_runs_too(self, store: Store, harness: StoreHarness) -> None:
         put(store, unique_job("a"))
         claim = take_one(store, lease=1_000)
         put(store, unique_job("b", delay=60))
@@ -72,44 +59,44 @@ class WhileOneRuns:
         finish(store, claim)
         assert is_claimed(store, "b")
 
-    @pytest.mark.parametrize("how", ["retry", "snooze", "release", "rescue"])
-    def test_one_that_has_begun_runs_also_between_its_runs(
-        self, store: Store, harness: StoreHarness, how: str
-    ) -> None:
-        put(store, unique_job("a"))
-        begin_another(store, take_one(store), harness, how)
-        assert store.running_of(NAME) == "a"
-        assert put(store, unique_job("b", priority=9)) == [Receipt("b", JobStatus.QUEUED, True)]
-        harness.elapse(11)
-        (claim,) = take(store, 9)
-        assert claim.id == "a"
-        assert put(store, unique_job("c")) == [Receipt("b", JobStatus.QUEUED, False)]
-        finish(store, claim)
-        assert is_claimed(store, "b")
+    def test_one_that_has_begun_runs_also_between_its_runs(self, store: Store, harness: StoreHarness) -> None:
+        for how in ("retry", "snooze", "release", "rescue"):
+            first, second = f"{how}-1", f"{how}-2"
+            begin_another(store, started_unique(store, first), harness, how)
+            assert store.running_of(NAME) == first
+            assert put(store, unique_job(second, priority=9)) == [Receipt(second, JobStatus.QUEUED, True)]
+            harness.elapse(11)
+            (claim,) = take(store, 9)
+            assert claim.id == first
+            assert put(store, unique_job("x")) == [Receipt(second, JobStatus.QUEUED, False)]
+            finish(store, claim)
+            (claim,) = take(store, 9)
+            assert claim.id == second
+            finish(store, claim)
 
-    @pytest.mark.parametrize("how", ["succeed", "fail", "cancel", "lost", "cancelled", "discarded"])
-    def test_every_end_lets_the_next_one_begin(self, store: Store, harness: StoreHarness, how: str) -> None:
-        put(store, unique_job("a", max_retries=0))
-        claim = take_one(store)
-        put(store, unique_job("b"))
-        assert take(store, 9) == []
-        match how:
-            case "lost":
-                harness.elapse(100)
-                store.rescue()
-            case "cancelled":
-                store.release([claim.lease])
-                store.cancel(["a"])
-            case "discarded":
-                store.release([claim.lease])
-                assert store.discard(["a"]) == 1
-            case _:
-                finish(store, claim, Move(how), error=BOOM if how == "fail" else None)
-        assert is_claimed(store, "b")
+    def test_every_end_lets_the_next_one_begin(self, store: Store, harness: StoreHarness) -> None:
+        for how in ("succeed", "fail", "cancel", "lost", "cancelled", "discarded"):
+            claim = started_unique(store, how, max_retries=0)
+            put(store, unique_job("next"))
+            assert take(store, 9) == [], how
+            match how:
+                case "lost":
+                    rescue_after(store, harness, 100)
+                case "cancelled":
+                    store.release([claim.lease])
+                    store.cancel([how])
+                case "discarded":
+                    store.release([claim.lease])
+                    assert store.discard([how]) == 1
+                case _:
+                    finish(store, claim, Move(how), error=BOOM if how == "fail" else None)
+            (claim,) = take(store, 9)
+            assert claim.id == "next", how
+            finish(store, claim)
+            store.delete(["next"])
 
     def test_both_are_cancelled_in_one_call(self, store: Store) -> None:
-        put(store, unique_job("a"))
-        store.release([take_one(store).lease])
+        store.release([started_unique(store, "a").lease])
         put(store, unique_job("b"))
         assert store.cancel(["a", "b"]) == [JobStatus.QUEUED, JobStatus.QUEUED]
         put(store, new_job("c"), new_job("d"))
@@ -118,11 +105,9 @@ class WhileOneRuns:
         assert len(take(store, 9)) == 2
 
     def test_old_ones_that_are_deleted_change_nothing(self, store: Store, harness: StoreHarness) -> None:
-        put(store, unique_job("old"))
-        finish(store, take_one(store))
+        finish(store, started_unique(store, "old"))
         harness.elapse(100)
-        put(store, unique_job("a"))
-        claim = take_one(store)
+        claim = started_unique(store, "a")
         put(store, unique_job("b"))
         assert take(store, 9) == []
         assert store.prune(50) == 1
@@ -166,7 +151,7 @@ class WhileOneRuns:
         (second,) = take(store, 9, limits=limits)
         assert second.id == "c"
         finish(store, second)
-        assert [each.id for each in take(store, 9, limits=limits)] == ["d"]
+        assert ids(take(store, 9, limits=limits)) == ["d"]
 
     def test_replaced_job_is_not_held_up_by_the_key_it_had(self, store: Store) -> None:
         limits = (Limit(type="work", concurrency=1, is_keyed=True),)
@@ -177,8 +162,7 @@ class WhileOneRuns:
         assert (claim.id, claim.key, claim.payload) == ("a", "other", b"2")
 
     def test_restart_cancels_the_one_that_runs(self, store: Store) -> None:
-        put(store, unique_job("a"))
-        claim = take_one(store)
+        claim = started_unique(store, "a")
         assert put(store, unique_job("b", 1, RESTART)) == [Receipt("b", JobStatus.QUEUED, True)]
         assert store.extend([claim.lease], 60) == [LeaseState.CANCELLING]
         assert put(store, unique_job("c", 2, RESTART)) == [Receipt("b", JobStatus.QUEUED, False)]
@@ -188,15 +172,15 @@ class WhileOneRuns:
         assert take_one(store).payload == b"2"
 
     def test_restart_ends_one_between_its_runs_at_once(self, store: Store) -> None:
-        put(store, unique_job("a"))
-        finish(store, take_one(store), Move.RETRY, error=BOOM, delay=60)
+        finish(store, started_unique(store, "a"), Move.RETRY, error=BOOM, delay=60)
         put(store, unique_job("b", 1, RESTART))
         assert look(store, "a").status is JobStatus.CANCELLED
         assert is_claimed(store, "b")
 
-    @pytest.mark.parametrize("on_duplicate", [KEEP, REPLACE])
-    def test_others_leave_the_one_that_runs_alone(self, store: Store, on_duplicate: OnDuplicate) -> None:
-        put(store, unique_job("a"))
-        claim = take_one(store)
-        put(store, unique_job("b", 1, on_duplicate), unique_job("c", 2, on_duplicate))
-        assert store.extend([claim.lease], 60) == [LeaseState.HELD]
+    def test_others_leave_the_one_that_runs_alone(self, store: Store) -> None:
+        claim = started_unique(store, "a")
+        for on_duplicate in (KEEP, REPLACE):
+            put(store, unique_job("b", 1, on_duplicate), unique_job("c", 2, on_duplicate))
+            assert store.extend([claim.lease], 60) == [LeaseState.HELD], on_duplicate
+            store.cancel(["b"])
+            store.delete(["b"])

@@ -1,32 +1,23 @@
-"""While one of a unique name waits: what another does by its `on_duplicate`."""
+"""While one of a unique name waits: what another does by its `on_duplicate`, and one that waits again."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from itertools import product
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from ...errors import DuplicateError, JobConflictError, QueueFullError
 from ...model.counts import Filter
-from ...model.job import JobStatus, OnDuplicate
+from ...model.job import JobStatus, Move, OnDuplicate
 from ...model.lease import LeaseState
 from ...model.newjob import Receipt
-from ..tools import (
-    look,
-    new_job,
-    page_ids,
-    put,
-    seconds_between,
-    take,
-    take_one,
-    totals,
-)
-from .jobs import NAME, REPLACE, RESTART, is_claimed, refused, unique_job
-
-if TYPE_CHECKING:
-    from ...stores.base import Store
-    from ..harness import StoreHarness
+from ...stores.base import Store
+from ..harness import StoreHarness
+from ..reading import ids, look, page_ids, seconds_between, tally, totals
+from ..tools import BOOM, finish, new_job, put, take, take_one
+from .jobs import NAME, REPLACE, RESTART, is_claimed, refused, started_unique, unique_job
 
 
 class WhileOneWaits:
@@ -36,21 +27,13 @@ class WhileOneWaits:
         assert put(store, unique_job("b", 2)) == [Receipt("a", JobStatus.QUEUED, False)]
         assert store.get("b") is None
         assert look(store, "a") == before
+        other = unique_job("b", type="other", queue="other")
+        assert put(store, other) == [Receipt("a", JobStatus.QUEUED, False)], "whatever its type and queue"
         assert put(store, new_job("b", 2)) == [Receipt("b", JobStatus.QUEUED, True)]
+        put(store, unique_job("c", name="report:18"))
+        assert len(take(store, 9)) == 3, "other names are other work"
 
-    def test_keep_does_not_ask_for_the_type_or_the_queue(self, store: Store) -> None:
-        put(store, unique_job("a", delay=60))
-        assert put(store, unique_job("b", type="other", queue="other")) == [
-            Receipt("a", JobStatus.SCHEDULED, False)
-        ]
-
-    def test_other_names_are_other_work(self, store: Store) -> None:
-        put(store, unique_job("a"), unique_job("b", name="report:18"), new_job("c"))
-        assert len(take(store, 9)) == 3
-
-    def test_replace_takes_the_new_content_and_keeps_the_id(
-        self, store: Store, harness: StoreHarness
-    ) -> None:
+    def test_replace_takes_new_content_and_keeps_the_id(self, store: Store, harness: StoreHarness) -> None:
         first = unique_job("a", 1, REPLACE, delay=60)
         put(store, first)
         created_at = look(store, "a").created_at
@@ -84,7 +67,7 @@ class WhileOneWaits:
     def test_replaced_job_has_the_place_of_its_new_priority(self, store: Store) -> None:
         put(store, unique_job("a", 1, REPLACE), new_job("b"))
         put(store, unique_job("c", 2, REPLACE, priority=-1))
-        assert [claim.id for claim in take(store, 2)] == ["b", "a"]
+        assert ids(take(store, 2)) == ["b", "a"]
 
     @pytest.mark.parametrize("delay", [0.0, 60.0], ids=["queued", "scheduled"])
     def test_replaced_job_has_the_new_expiry_and_tags(
@@ -116,26 +99,21 @@ class WhileOneWaits:
 
     def test_max_wait_holds_from_the_first_on(self, store: Store) -> None:
         put(store, unique_job("a", delay=60, max_wait=20))
-        job = look(store, "a")
-        assert seconds_between(job.created_at, job.run_at) == pytest.approx(20, abs=0.01)
         put(store, unique_job("b", name="b", run_at=4e9, max_wait=20))
-        job = look(store, "b")
-        assert seconds_between(job.created_at, job.run_at) == pytest.approx(20, abs=0.01)
+        for job in (look(store, "a"), look(store, "b")):
+            assert seconds_between(job.created_at, job.run_at) == pytest.approx(20, abs=0.01)
 
-    @pytest.mark.parametrize("on_duplicate", [REPLACE, RESTART])
-    @pytest.mark.parametrize("other", [{"type": "other"}, {"queue": "other"}])
-    def test_job_of_another_kind_replaces_nothing(
-        self, store: Store, on_duplicate: OnDuplicate, other: dict[str, Any]
-    ) -> None:
-        put(store, unique_job("r"))
-        running = take_one(store)
+    def test_job_of_another_kind_replaces_nothing(self, store: Store) -> None:
+        running = started_unique(store, "r")
         put(store, unique_job("a", 1))
-        error = refused(store, new_job("x"), unique_job("b", 2, on_duplicate, **other))
-        assert isinstance(error, DuplicateError)
-        assert (error.id, error.unique) == ("a", NAME)
-        assert sorted(page_ids(store)) == ["a", "r"]
-        assert look(store, "a").payload == 1
-        assert store.extend([running.lease], 60) == [LeaseState.HELD]
+        others: list[dict[str, Any]] = [{"type": "other"}, {"queue": "other"}]
+        for on_duplicate, other in product((REPLACE, RESTART), others):
+            error = refused(store, new_job("x"), unique_job("b", 2, on_duplicate, **other))
+            assert isinstance(error, DuplicateError)
+            assert (error.id, error.unique) == ("a", NAME)
+            assert sorted(page_ids(store)) == ["a", "r"]
+            assert look(store, "a").payload == 1
+            assert store.extend([running.lease], 60) == [LeaseState.HELD]
 
     def test_cancelled_one_waits_no_more(self, store: Store) -> None:
         put(store, unique_job("a"))
@@ -152,13 +130,8 @@ class WhileOneWaits:
             unique_job("d", 4, REPLACE, delay=60, tags=("new",)),
             unique_job("e", 5),
         )
-        assert [(each.id, each.is_new) for each in receipts] == [
-            ("a", True),
-            ("a", False),
-            ("c", True),
-            ("a", False),
-            ("a", False),
-        ]
+        assert ids(receipts) == ["a", "a", "c", "a", "a"]
+        assert [receipt.is_new for receipt in receipts] == [True, False, True, False, False]
         job = look(store, "a")
         assert (job.payload, job.status, job.tags) == (4, JobStatus.SCHEDULED, ("new",))
         assert sorted(page_ids(store)) == ["a", "c"]
@@ -181,3 +154,68 @@ class WhileOneWaits:
             assert answer == [Receipt("a", JobStatus.QUEUED, False)]
         (answer,) = store.insert([[unique_job("c", name="another")]], **bounds)
         assert isinstance(answer, QueueFullError)
+
+
+class WaitingAgain:
+    """Retried by hand, or moved from another store."""
+
+    def test_retry_by_hand_is_refused_while_another_waits(self, store: Store) -> None:
+        put(store, unique_job("a"), new_job("plain"))
+        for claim in take(store, 2):
+            finish(store, claim, Move.FAIL, error=BOOM)
+        put(store, unique_job("b"))
+        before, last = look(store, "a"), store.last_event()
+        (found,) = store.retry(["a"])
+        assert isinstance(found, DuplicateError)
+        assert (found.id, found.unique) == ("b", NAME)
+        assert (look(store, "a"), store.last_event()) == (before, last)
+        refusal, plain = store.retry(["a", "plain"])
+        assert isinstance(refusal, DuplicateError)
+        assert plain is JobStatus.FAILED
+        assert tally(store) == {JobStatus.FAILED: 1, JobStatus.QUEUED: 2}
+
+    def test_retried_job_waits_behind_the_one_that_runs(self, store: Store) -> None:
+        finish(store, started_unique(store, "a"), Move.FAIL, error=BOOM)
+        running = started_unique(store, "b")
+        assert store.retry(["a"]) == [JobStatus.FAILED]
+        assert put(store, unique_job("c")) == [Receipt("a", JobStatus.QUEUED, False)]
+        assert take(store, 9) == []
+        finish(store, running)
+        assert is_claimed(store, "a")
+
+    def test_of_several_that_are_retried_together_the_first_waits(self, store: Store) -> None:
+        for id in ("a", "b", "c"):
+            put(store, unique_job(id))
+            finish(store, take_one(store), Move.FAIL, error=BOOM)
+        found = store.retry(["b", "a", "b", "c"])
+        told = [each.id if isinstance(each, DuplicateError) else each for each in found]
+        assert told == [JobStatus.FAILED, "b", JobStatus.QUEUED, "b"]
+        assert is_claimed(store, "b")
+
+    @pytest.mark.parametrize("is_reversed", [False, True])
+    def test_names_move_to_another_store(self, store: Store, is_reversed: bool) -> None:
+        claim = started_unique(store, "a")
+        put(store, unique_job("b", 1))
+        store.release([claim.lease])
+        exported = store.export(9)
+        assert [each.job.unique for each in exported] == [NAME, NAME]
+        assert store.discard(["a", "b"]) == 2
+        assert store.running_of(NAME) is None
+        for each in exported[::-1] if is_reversed else exported:
+            assert store.adopt([each]) == 1
+        assert store.running_of(NAME) == "a"
+        assert put(store, unique_job("c")) == [Receipt("b", JobStatus.QUEUED, False)]
+        (claim,) = take(store, 9)
+        assert claim.id == "a"
+        finish(store, claim)
+        assert is_claimed(store, "b")
+
+    def test_second_one_of_a_name_cannot_move_in(self, store: Store) -> None:
+        put(store, new_job("x"), unique_job("a"))
+        exported = store.export(9)
+        store.discard(["x", "a"])
+        put(store, unique_job("b"))
+        with pytest.raises(JobConflictError, match="a"):
+            store.adopt(exported)
+        assert page_ids(store) == ["b"]
+        assert store.adopt(exported[:1]) == 1
