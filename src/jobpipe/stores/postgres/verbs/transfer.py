@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-from ...errors import JobConflictError
-from ...model.job import Attempt, OnDuplicate
-from ...model.logs import StoredChunk
-from ...model.newjob import ExportedJob, NewJob
-from ...model.unique import refuse_second
-from .arrays import numbers, texts
-from .connection import Connection
+from ....errors import JobConflictError
+from ....model.job import Attempt, OnDuplicate
+from ....model.logs import StoredChunk
+from ....model.newjob import ExportedJob, NewJob
+from ....model.unique import refuse_second
+from ..rows import attempt_of, error_of, numbers, optional_text_of, progress_of, text_of, texts
+from ..session import Session
+from ..verb import Conversation, Verb, transact
+from . import logs
 from .inserting import Names, insert_values
-from .logs import adopt as adopt_logs
-from .rows import attempt_of, error_of, optional_text_of, progress_of, text_of
-from .statements import Statements
 
 
-def exported_of(row: Sequence[Any], logs: Sequence[StoredChunk]) -> ExportedJob:
+def _exported_of(row: Sequence[Any], chunks: Sequence[StoredChunk]) -> ExportedJob:
     """A row of export.sql."""
     number, id, type, queue, payload, max_retries, priority, run_at, deadline, fingerprint, key, *kept = row
     attempts, runs, created_at, started_at, error, progress, history, *more = kept
@@ -52,41 +52,53 @@ def exported_of(row: Sequence[Any], logs: Sequence[StoredChunk]) -> ExportedJob:
         error=error_of(error),
         progress=progress_of(progress),
         history=tuple(map(attempt_of, history)),
-        logs=tuple(logs),
+        logs=tuple(chunks),
     )
 
 
-def adopt(
-    connection: Connection, statements: Statements, exported: Sequence[ExportedJob], now: float | None
-) -> int:
-    """Insert them within a transaction; how many were new. JobConflictError if one of the ids is taken by other content."""
+def export(session: Session, limit: int, after: int = 0) -> Verb[list[ExportedJob]]:
+    (found,) = yield from session.read(session.step("export", limit=limit, after=after))
+    kept = yield from logs.of_exported(session, [row[0] for row in found.rows])
+    return [_exported_of(row, kept.get(row[0], ())) for row in found.rows]
+
+
+def adopt(session: Session, exported: Sequence[ExportedJob]) -> Verb[int]:
+    if not exported:
+        return 0
+    new = yield from transact(partial(_adopt, session, exported))
+    yield from session.tell_work()
+    return new
+
+
+def discard(session: Session, ids: Sequence[str]) -> Verb[int]:
+    steps = (session.step(name, ids=list(ids)) for name in ("leave_gates", "discard"))
+    *_, discarded = yield from session.write(*steps)
+    return discarded.touched
+
+
+def _adopt(session: Session, exported: Sequence[ExportedJob]) -> Conversation[int]:
+    """Insert them; how many were new. JobConflictError if one of the ids is taken by other content."""
+    ids = [job.job.id for job in exported]
     names = sorted({job.job.unique for job in exported if job.job.unique is not None})
     if names:
-        _refuse_second(connection, statements, exported, names)
-    written = {id for (id,) in connection.execute(statements("adopt"), _values(exported, now)).fetchall()}
-    adopt_logs(connection, statements, [job for job in exported if job.job.id in written])
+        known = {id for id, _, _ in (yield session.step("known", ids=ids)).rows}
+        named = Names((yield session.step("named", names=names)).rows)
+        refuse_second([job for job in exported if job.job.id not in known], named)
+    written = {id for (id,) in (yield session.step("adopt", **_values(exported))).rows}
+    yield from logs.adopt(session, [job for job in exported if job.job.id in written])
     if len(written) < len(exported):
-        known = connection.execute(statements("known"), {"ids": [job.job.id for job in exported]}).fetchall()
-        prints = {id: fingerprint for id, fingerprint, _ in known}
+        found = (yield session.step("known", ids=ids)).rows
+        prints = {id: fingerprint for id, fingerprint, _ in found}
         for job in exported:
             if not job.job.is_same(prints[job.job.id]):
                 raise JobConflictError(job.job.id)
     return len(written)
 
 
-def _refuse_second(
-    connection: Connection, statements: Statements, exported: Sequence[ExportedJob], names: list[str]
-) -> None:
-    ids = [job.job.id for job in exported]
-    known = {id for id, _, _ in connection.execute(statements("known"), {"ids": ids}).fetchall()}
-    named = Names(connection.execute(statements("named"), {"names": names}).fetchall())
-    refuse_second([job for job in exported if job.job.id not in known], named)
-
-
-def _values(exported: Sequence[ExportedJob], now: float | None) -> dict[str, Any]:
+def _values(exported: Sequence[ExportedJob]) -> dict[str, Any]:
     """The parameters of adopt.sql."""
     return {
-        **insert_values([job.job for job in exported], now),
+        **insert_values([job.job for job in exported]),
         "attempts": numbers([job.attempts for job in exported]),
         "runs": numbers([job.runs for job in exported]),
         "created_at": numbers([job.created_at for job in exported]),
