@@ -1,4 +1,4 @@
-"""What can be read of many jobs, and of workers: pages, limits and events; and what a job logged."""
+"""What can be read of jobs, queues, limits, events and workers."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ...model.counts import Failures, Filter, JobEvent, Page, WorkerInfo
+from ...model.counts import MOST_FAILURES, Counts, Failures, Filter, JobEvent, Page, WorkerInfo
 from ...model.gate import Limits
-from ...model.job import JobStatus
+from ...model.job import Job, JobStatus
 from ...model.logs import JobLogs, logs_of
 from ..failures import ERROR_HEAD, error_start, failed_of, failures_of
 from ..sql_rows import chunk_of
-from ..stored import status_of
+from ..stored import counts_of, status_of
 from .rows import gate_of, job_of
 from .statements import sql
+from .uniques import named
 
 _NEWEST = 2**62
 
@@ -28,14 +29,20 @@ _INDEXES = {
 """Where to find the jobs of a status; the others are found among the newest."""
 
 
-def logs(cursor: sqlite3.Cursor, id: str, after: int) -> JobLogs | None:
+def get(cursor: sqlite3.Cursor, id: str) -> Job | None:
+    """As `JobStore.get` says."""
+    row = cursor.execute(sql("get"), (id,)).fetchone()
+    return None if row is None else job_of(row)
+
+
+def logs(cursor: sqlite3.Cursor, id: str, after: int = 0) -> JobLogs | None:
     """As `JobStore.logs` says."""
     rows = cursor.execute(sql("logs"), {"id": id, "after": after}).fetchall()
     # Why one without an attempt: a job that logged nothing has such a row.
     return logs_of([chunk_of(row) for row in rows if row[0] is not None], after) if rows else None
 
 
-def page(cursor: sqlite3.Cursor, filter: Filter, limit: int, before: int | None) -> Page:
+def page(cursor: sqlite3.Cursor, filter: Filter, limit: int, before: int | None = None) -> Page:
     """As `JobStore.page` says."""
     statement, values = statement_of(filter)
     rows = cursor.execute(
@@ -64,10 +71,33 @@ def statement_of(filter: Filter) -> tuple[str, dict[str, str]]:
     return sql("page").format(source=source, number=number, filters=filters), values
 
 
-def failures(cursor: sqlite3.Cursor, limit: int) -> Failures:
+def counts(cursor: sqlite3.Cursor) -> Counts:
+    """As `JobStore.counts` says."""
+    rows = cursor.execute(sql("tallies")).fetchall()
+    return counts_of(rows, (queue for (queue,) in cursor.execute(sql("paused"))))
+
+
+def failures(cursor: sqlite3.Cursor, limit: int = MOST_FAILURES) -> Failures:
     """As `JobStore.failures` says."""
     rows = cursor.execute(sql("failures"), {"head": ERROR_HEAD, "limit": limit + 1})
     return failures_of(map(failed_of, rows), limit)
+
+
+def ahead(cursor: sqlite3.Cursor, id: str) -> int:
+    """As `JobStore.ahead` says."""
+    (count,) = cursor.execute(sql("ahead"), (id,)).fetchone()
+    return int(count)
+
+
+def key_of(cursor: sqlite3.Cursor, id: str) -> str | None:
+    """As `JobStore.key_of` says."""
+    row = cursor.execute(sql("key_of"), (id,)).fetchone()
+    return None if row is None else row[0]
+
+
+def running_of(cursor: sqlite3.Cursor, unique: str) -> str | None:
+    """As `JobStore.running_of` says."""
+    return named(cursor, unique).running
 
 
 def limits(
@@ -90,6 +120,12 @@ def events(cursor: sqlite3.Cursor, after: int, limit: int) -> list[JobEvent]:
         JobEvent(number, id, type, queue, status_of(status), attempts)
         for number, id, type, queue, status, attempts in cursor.execute(sql("events"), (after, limit))
     ]
+
+
+def last_event(cursor: sqlite3.Cursor) -> int:
+    """As `WatchStore.last_event` says."""
+    (number,) = cursor.execute(sql("last_event")).fetchone()
+    return int(number)
 
 
 def workers(cursor: sqlite3.Cursor, now: float) -> list[WorkerInfo]:

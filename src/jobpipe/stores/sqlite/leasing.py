@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from ...failpoints import reach
 from ...model.job import KEPT_HISTORY, JobError, JobStatus, Progress
@@ -29,25 +29,23 @@ def begin(
     return [_LEASE_STATE[row[0]] if row else LeaseState.LOST for row in held]
 
 
-def extend(cursor: sqlite3.Cursor, leases: Sequence[Lease], until: float) -> list[LeaseState]:
+def extend(cursor: sqlite3.Cursor, now: float, leases: Sequence[Lease], seconds: float) -> list[LeaseState]:
     """As `JobStore.extend` says."""
     states = []
     for lease in leases:
-        values = {"id": lease.id, "token": lease.token, "until": until}
+        values = {"id": lease.id, "token": lease.token, "until": now + seconds}
         found = cursor.execute(sql("extend"), values).fetchall()
         states.append(_LEASE_STATE[found[0][0]] if found else LeaseState.LOST)
     return states
 
 
-def report(cursor: sqlite3.Cursor, reports: Sequence[tuple[Lease, Progress]]) -> None:
+def progress(cursor: sqlite3.Cursor, now: float, reports: Sequence[tuple[Lease, Progress]]) -> None:
     """As `JobStore.progress` says."""
-    values = [
-        {"id": lease.id, "token": lease.token, "progress": text_of(progress)} for lease, progress in reports
-    ]
+    values = [{"id": lease.id, "token": lease.token, "progress": text_of(told)} for lease, told in reports]
     cursor.executemany(sql("progress"), values)
 
 
-def write_logs(cursor: sqlite3.Cursor, chunks: Iterable[tuple[Lease, LogChunk]]) -> None:
+def write_logs(cursor: sqlite3.Cursor, now: float, chunks: Sequence[tuple[Lease, LogChunk]]) -> None:
     """As `JobStore.write_logs` says."""
     told = [
         (lease.id, lease.token, chunk.start, chunk.cut, chunk.count, chunk.size, chunk.lines)
@@ -75,7 +73,7 @@ def _cut_logs(cursor: sqlite3.Cursor, job: int) -> None:
 def settle(cursor: sqlite3.Cursor, settlements: Sequence[Settlement], now: float) -> list[bool]:
     """As `JobStore.settle` says."""
     if any(each.logs for each in settlements):
-        write_logs(cursor, [(each.lease, chunk) for each in settlements for chunk in each.logs])
+        write_logs(cursor, now, [(each.lease, chunk) for each in settlements for chunk in each.logs])
     told = text_of(list(map(settled_row, settlements)))
     values = {"settlements": told, "now": now, "at": f"{now:.6f}", "kept": KEPT_HISTORY}
     _cool(cursor, settlements, now)

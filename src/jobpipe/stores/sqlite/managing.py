@@ -1,4 +1,7 @@
-"""Cancel and retry within a transaction: each job as its status asks for, and the status in which it was found; workers."""
+"""Cancel and retry within a transaction: each job as its status asks for, and the status in which it was found.
+
+Also pausing queues, and signs of life of workers.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ def status(cursor: sqlite3.Cursor, id: str) -> JobStatus | None:
     return None if row is None else status_of(row[0])
 
 
-def beat(cursor: sqlite3.Cursor, worker: WorkerInfo, seconds: float, now: float) -> None:
+def beat(cursor: sqlite3.Cursor, now: float, worker: WorkerInfo, seconds: float) -> None:
     """As `WatchStore.beat` says."""
     cursor.execute(sql("forget"), {"name": worker.name, "now": now})
     if seconds > 0:
@@ -66,3 +69,14 @@ def retry(
     if names:
         uniques.order_names(cursor, names)
     return found
+
+
+def pause(cursor: sqlite3.Cursor, now: float, queue: str) -> None:
+    """As `JobStore.pause` says."""
+    cursor.execute(sql("pause"), (queue,))
+
+
+def resume(cursor: sqlite3.Cursor, now: float, queue: str) -> None:
+    """As `JobStore.resume` says."""
+    cursor.execute(sql("resume"), (queue,))
+    cursor.execute(sql("look_again"))

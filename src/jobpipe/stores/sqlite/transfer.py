@@ -66,13 +66,21 @@ def _adopted_row(job: ExportedJob, now: float) -> tuple[Any, ...]:
     )
 
 
-def export(cursor: sqlite3.Cursor, limit: int, after: int) -> list[ExportedJob]:
+def export(cursor: sqlite3.Cursor, limit: int, after: int = 0) -> list[ExportedJob]:
     """As `TransferStore.export` says."""
     rows = cursor.execute(sql("export"), (after, limit)).fetchall()
     logs: defaultdict[int, list[StoredChunk]] = defaultdict(list)
     for job, *chunk in cursor.execute(sql("export_logs"), (text_of([row[0] for row in rows]),)):
         logs[job].append(chunk_of(chunk))
     return [_exported_of(row, logs[row[0]]) for row in rows]
+
+
+def discard(cursor: sqlite3.Cursor, now: float, ids: Sequence[str]) -> int:
+    """As `TransferStore.discard` says."""
+    names = uniques.names_of(cursor, ids)
+    discarded = cursor.execute(sql("discard"), (text_of(list(ids)),)).rowcount
+    uniques.order_names(cursor, names)
+    return discarded
 
 
 def _exported_of(row: Sequence[Any], logs: Sequence[StoredChunk]) -> ExportedJob:
