@@ -33,7 +33,6 @@ def status(cursor: sqlite3.Cursor, id: str) -> JobStatus | None:
 
 
 def beat(cursor: sqlite3.Cursor, now: float, worker: WorkerInfo, seconds: float) -> None:
-    """As `WatchStore.beat` says."""
     cursor.execute(sql("forget"), {"name": worker.name, "now": now})
     if seconds > 0:
         values = {"name": worker.name, "info": msgspec.json.encode(worker), "now": now}
@@ -41,7 +40,6 @@ def beat(cursor: sqlite3.Cursor, now: float, worker: WorkerInfo, seconds: float)
 
 
 def cancel(cursor: sqlite3.Cursor, ids: Sequence[str], now: float) -> list[JobStatus | None]:
-    """As `JobStore.cancel` says."""
     statuses: list[JobStatus | None] = []
     for id in ids:
         found = status(cursor, id)
@@ -55,7 +53,6 @@ def cancel(cursor: sqlite3.Cursor, ids: Sequence[str], now: float) -> list[JobSt
 def retry(
     cursor: sqlite3.Cursor, id: str, renewed: NewPayload | None, now: float
 ) -> JobStatus | DuplicateError | None:
-    """As `JobStore.retry` says."""
     found = status(cursor, id)
     if found is None or Move.REVIVE not in TRANSITIONS[found]:
         return found
@@ -72,11 +69,9 @@ def retry(
 
 
 def pause(cursor: sqlite3.Cursor, now: float, queue: str) -> None:
-    """As `JobStore.pause` says."""
     cursor.execute(sql("pause"), (queue,))
 
 
 def resume(cursor: sqlite3.Cursor, now: float, queue: str) -> None:
-    """As `JobStore.resume` says."""
     cursor.execute(sql("resume"), (queue,))
     cursor.execute(sql("look_again"))

@@ -13,7 +13,6 @@ _NAMES = ("retire_totals", "forget_lanes", "forget_types")
 
 
 def delete(cursor: sqlite3.Cursor, now: float, ids: Sequence[str]) -> list[JobStatus | None]:
-    """As `JobStore.delete` says."""
     found: list[JobStatus | None] = []
     for id in ids:
         row = cursor.execute(sql("status"), (id,)).fetchone()
@@ -25,7 +24,6 @@ def delete(cursor: sqlite3.Cursor, now: float, ids: Sequence[str]) -> list[JobSt
 def prune(
     cursor: sqlite3.Cursor, now: float, keep: float, limit: int = 1_000, keep_failed: float | None = None
 ) -> int:
-    """As `JobStore.prune` says."""
     cursor.execute(sql("forget_gates"), (now,))
     cursor.execute(sql("forget_cooling"), (now,))
     failed_before = now - (keep if keep_failed is None else keep_failed)

@@ -24,6 +24,7 @@ from ...model.newjob import Answer, ExportedJob, NewJob, NewPayload, Receipt, Re
 from ...model.schedule import Schedules
 from ...model.text import masked
 from ..base import Capabilities, News, Watch
+from ..sql_rows import text_of
 from . import inspecting, leasing, managing, pruning, ticking, transfer
 from .choosing import Choice, has_lane
 from .claiming import claim_chosen
@@ -31,7 +32,6 @@ from .connection import Connections, begins_by_itself, check_own, mapped_errors,
 from .group_commit import GroupCommit
 from .inserting import Batch, insert_all, insert_one
 from .migrate import migrate, refuse_newer
-from .rows import text_of
 from .statements import sql
 from .watch import SqliteWatch
 

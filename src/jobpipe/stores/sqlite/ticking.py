@@ -26,17 +26,14 @@ def put_schedule(cursor: sqlite3.Cursor, now: float, entry: ScheduleEntry) -> Sc
 
 
 def drop_schedule(cursor: sqlite3.Cursor, now: float, name: str) -> bool:
-    """As `ScheduleStore.drop_schedule` says."""
     return cursor.execute(sql("drop_schedule"), (name,)).rowcount == 1
 
 
 def pause_schedule(cursor: sqlite3.Cursor, now: float, name: str) -> bool:
-    """As `ScheduleStore.pause_schedule` says."""
     return cursor.execute(sql("pause_schedule"), (name,)).rowcount == 1
 
 
 def resume_schedule(cursor: sqlite3.Cursor, now: float, name: str, tick_at: float, next_at: float) -> bool:
-    """As `ScheduleStore.resume_schedule` says."""
     values = {"name": name, "tick_at": tick_at, "next_at": next_at}
     return cursor.execute(sql("resume_schedule"), values).rowcount == 1
 
@@ -50,7 +47,6 @@ def fire(
     capacity: int,
     now: float,
 ) -> Receipt | Refusal | None:
-    """As `Store.fire_tick` says."""
     (is_next,) = cursor.execute(sql("is_next_tick"), (name, tick_at)).fetchone()
     if not is_next:
         return None

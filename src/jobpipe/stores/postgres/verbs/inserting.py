@@ -15,8 +15,9 @@ from ....model.admission import Bounds, Lane, Plan, admit, need_of
 from ....model.job import JobStatus
 from ....model.newjob import Answer, NewJob, Receipt, Refusal
 from ....model.unique import Named, Waiting
+from ...sql_rows import text_of
 from ...stored import status_of
-from ..rows import numbers, text_of, texts
+from ..rows import numbers, texts
 from ..session import Session
 from ..verb import Conversation, Step, Verb
 

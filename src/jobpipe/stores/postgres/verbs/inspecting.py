@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
 from ....model.counts import MOST_FAILURES, Counts, Failures, Filter, JobEvent, Page, WorkerInfo
 from ....model.gate import Limits
 from ....model.job import Job
 from ...failures import ERROR_HEAD, error_start, failed_of, failures_of
-from ...stored import counts_of, status_of
-from ..rows import gate_of, job_of
+from ...sql_rows import event_of, worker_of
+from ...stored import counts_of, gate_of
+from ..rows import job_of
 from ..session import Session
 from ..verb import Step, Verb, run
 
@@ -100,10 +99,7 @@ def limits(
 def events(session: Session, after: int, limit: int) -> Verb[list[JobEvent]]:
     yield from session.read()
     (found,) = yield from session.fold(session.step("events", after=after, limit=limit))
-    return [
-        JobEvent(number, id, type, queue, status_of(status), attempts)
-        for number, id, type, queue, status, attempts in found.rows
-    ]
+    return list(map(event_of, found.rows))
 
 
 def last_event(session: Session) -> Verb[int]:
@@ -114,7 +110,4 @@ def last_event(session: Session) -> Verb[int]:
 
 def workers(session: Session) -> Verb[list[WorkerInfo]]:
     (found,) = yield from run(session.step("workers"))
-    return [
-        msgspec.structs.replace(msgspec.json.decode(info, type=WorkerInfo), seen_at=seen_at)
-        for info, seen_at in found.rows
-    ]
+    return list(map(worker_of, found.rows))

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from ....model.counts import WorkerInfo
 from ....model.job import KEPT_HISTORY, JobError, JobStatus, Progress
 from ....model.lease import Lease, LeaseState, Rescued, Settlement
-from ..rows import numbers, settle_values, text_of, texts
+from ...sql_rows import text_of
+from ..rows import numbers, settle_values, texts
 from ..session import Session
 from ..verb import Verb, run
 from . import logs

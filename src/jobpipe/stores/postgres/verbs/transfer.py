@@ -6,60 +6,30 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from msgspec.structs import astuple
+
 from ....errors import JobConflictError
-from ....model.job import Attempt, OnDuplicate
 from ....model.logs import StoredChunk
-from ....model.newjob import ExportedJob, NewJob
+from ....model.newjob import ExportedJob
 from ....model.unique import refuse_second
-from ..rows import attempt_of, error_of, numbers, optional_text_of, progress_of, text_of, texts
+from ...sql_rows import exported_of, text_of
+from ...stored import ended_of
+from ..rows import history_of, numbers, optional_text_of, texts
 from ..session import Session
 from ..verb import Conversation, Verb, transact
 from . import logs
 from .inserting import Names, insert_values
 
 
-def _exported_of(row: Sequence[Any], chunks: Sequence[StoredChunk]) -> ExportedJob:
-    """A row of export.sql."""
-    number, id, type, queue, payload, max_retries, priority, run_at, deadline, fingerprint, key, *kept = row
-    attempts, runs, created_at, started_at, error, progress, history, *more = kept
-    expires_at, unique, on_duplicate, max_wait, tags, trace = more
-    job = NewJob(
-        id=id,
-        type=type,
-        queue=queue,
-        payload=payload.encode(),
-        max_retries=max_retries,
-        priority=priority,
-        delay=0.0,
-        run_at=run_at,
-        deadline=deadline,
-        fingerprint=fingerprint,
-        key=key,
-        expires_at=expires_at,
-        unique=unique,
-        on_duplicate=None if on_duplicate is None else OnDuplicate(on_duplicate),
-        max_wait=max_wait,
-        tags=tuple(tags or ()),
-        trace=trace,
-    )
-    return ExportedJob(
-        number=number,
-        job=job,
-        attempts=attempts,
-        runs=runs,
-        created_at=created_at,
-        started_at=started_at,
-        error=error_of(error),
-        progress=progress_of(progress),
-        history=tuple(map(attempt_of, history)),
-        logs=tuple(chunks),
-    )
-
-
 def export(session: Session, limit: int, after: int = 0) -> Verb[list[ExportedJob]]:
     (found,) = yield from session.read(session.step("export", limit=limit, after=after))
     kept = yield from logs.of_exported(session, [row[0] for row in found.rows])
     return [_exported_of(row, kept.get(row[0], ())) for row in found.rows]
+
+
+def _exported_of(row: Sequence[Any], chunks: Sequence[StoredChunk]) -> ExportedJob:
+    *_, history, _, _, _, _, tags, _ = row
+    return exported_of(row, history=history_of(history), tags=tags or (), logs=chunks)
 
 
 def adopt(session: Session, exported: Sequence[ExportedJob]) -> Verb[int]:
@@ -105,10 +75,7 @@ def _values(exported: Sequence[ExportedJob]) -> dict[str, Any]:
         "started_at": numbers([job.started_at for job in exported]),
         "errors": texts([optional_text_of(job.error) for job in exported]),
         "progress": texts([optional_text_of(job.progress) for job in exported]),
-        "histories": texts([text_of(list(map(_ended_of, job.history))) for job in exported]),
+        "histories": texts(
+            [text_of([astuple(ended_of(attempt)) for attempt in job.history]) for job in exported]
+        ),
     }
-
-
-def _ended_of(attempt: Attempt) -> tuple[Any, ...]:
-    began_at, ended_at = attempt.began_at.timestamp(), attempt.ended_at.timestamp()
-    return attempt.number, began_at, ended_at, attempt.worker, attempt.error
