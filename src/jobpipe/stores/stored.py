@@ -11,8 +11,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isfinite
 from typing import Any, NamedTuple
 
+import msgspec
+from msgspec import Struct
+from msgspec.structs import asdict
+
 from ..model.counts import Counts, Tally
-from ..model.job import Job, JobError, JobStatus, OnDuplicate, instant
+from ..model.gate import GateState
+from ..model.job import Attempt, Job, JobError, JobStatus, OnDuplicate, Progress, instant
 
 Reader = Callable[[Any], Any]
 """Makes of a stored value that of the job; raises what it likes if that cannot be."""
@@ -120,6 +125,35 @@ _STAND_INS: dict[str, Any] = {
     "run_at": instant(0.0),
     "created_at": instant(0.0),
 }
+
+
+class Ended(Struct):
+    """An entry of the history as it is stored."""
+
+    number: int
+    began_at: float
+    ended_at: float
+    worker: str
+    error: JobError | None
+
+
+def ended_of(attempt: Attempt) -> Ended:
+    times = {"began_at": attempt.began_at.timestamp(), "ended_at": attempt.ended_at.timestamp()}
+    return Ended(**asdict(attempt) | times)
+
+
+def attempt_of(ended: Ended) -> Attempt:
+    times = {"began_at": instant(ended.began_at), "ended_at": instant(ended.ended_at)}
+    return Attempt(**asdict(ended) | times)
+
+
+def gate_of(row: Sequence[Any]) -> GateState:
+    """The state of a gate, from its values in order."""
+    return GateState(**dict(zip(GateState.__struct_fields__, (*row[:4], tuple(row[4])), strict=True)))
+
+
+read_error = msgspec.json.Decoder(JobError).decode
+read_progress = msgspec.json.Decoder(Progress).decode
 
 
 def status_of(stored: Any) -> JobStatus:

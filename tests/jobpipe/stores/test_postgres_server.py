@@ -20,8 +20,9 @@ from jobpipe.stores.base import Filter, LeaseState, News, Outcome, Rescued, Sett
 from jobpipe.stores.postgres import PostgresStore
 from jobpipe.stores.postgres.address import Address
 from jobpipe.stores.postgres.connection import MOST, Connections
-from jobpipe.stores.postgres.paging import page_step
+from jobpipe.stores.postgres.session import Session
 from jobpipe.stores.postgres.statements import Statements, migrations
+from jobpipe.stores.postgres.verbs.inspecting import page_step
 from jobpipe.testing import new_job
 from jobpipe.testing.claiming_ahead import take_ahead, take_one_ahead
 from jobpipe.testing.harness import together
@@ -270,7 +271,7 @@ def test_prune_deletes_no_more_than_it_may_however_it_is_planned(
 
 
 def plan_of_page(url: str, filter: Filter) -> str:
-    step = page_step(Statements(schema_of(url)), filter, 9, 9)
+    step = page_step(Session(Statements(schema_of(url)), None), filter, 9, 9)
     with closing(Connections(Address.parse(url)).open()) as connection:
         return str(connection.execute(b"EXPLAIN " + step.query, step.values).fetchall())
 

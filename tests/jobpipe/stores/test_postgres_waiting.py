@@ -62,7 +62,7 @@ def test_nobody_waits_for_a_guest_to_commit(store: PostgresStore, other: psycopg
 def test_queue_that_another_has_for_himself_is_waited_for_some_seconds_at_the_most(
     store: PostgresStore, sql: Statements, other: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jobpipe.stores.postgres.store._PATIENCE", 100)
+    monkeypatch.setattr("jobpipe.stores.postgres.verbs.inserting._PATIENCE", 100)
     tick_at = store.put_schedule(ENTRY).next_at
     other.execute(sql("lock_queues"), {"queues": ["default"]})
     with ThreadPoolExecutor(2) as pool:

@@ -27,6 +27,7 @@ from jobpipe.stores.memory import MemoryStore
 from jobpipe.stores.redis import RedisStore
 from jobpipe.stores.redis.records import Record
 from jobpipe.stores.redis.scripts import names
+from jobpipe.stores.redis.verbs import Call
 from jobpipe.testing import ManualTime
 from jobpipe.testing.reading import look, page_ids, tally
 from jobpipe.testing.tools import BOOM, finish, new_job, put, take, take_one
@@ -69,9 +70,9 @@ def test_a_round_uses_every_script(redis_url: str, monkeypatch: pytest.MonkeyPat
     used = set()
     real = RedisStore._run
 
-    def noted(self: RedisStore, verb: str, *args: Any, **kwargs: Any) -> Any:
-        used.add(verb)
-        return real(self, verb, *args, **kwargs)
+    def noted(self: RedisStore, call: Call) -> Any:
+        used.add(call.script)
+        return real(self, call)
 
     monkeypatch.setattr(RedisStore, "_run", noted)
     with closing(RedisStore(with_own_keys(redis_url))) as store:

@@ -30,7 +30,6 @@ class Order(NamedTuple):
 
 
 def claim(ledger: Ledger, paused: Collection[str], order: Order, now: float) -> ClaimResult:
-    """As `JobStore.claim` says."""
     worker, types, limit, lease, limits, begin, queues = order
     shares = Shares(queues.rooms) if queues is not None and queues.rooms else None
     token = token_hex(16)

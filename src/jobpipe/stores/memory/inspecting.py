@@ -13,7 +13,6 @@ from .record import Record
 
 
 def page(ledger: Ledger, filter: Filter, limit: int, before: int | None) -> Page:
-    """As `JobStore.page` says."""
     jobs: list[Job] = []
     last = 0
     for record in _newest(ledger, filter.tag, before):
@@ -48,7 +47,6 @@ def _fits(record: Record, filter: Filter) -> bool:
 
 
 def failures(ledger: Ledger, limit: int) -> Failures:
-    """As `JobStore.failures` says."""
     last = reversed(ledger.failed.values())
     return failures_of(
         (
@@ -60,7 +58,6 @@ def failures(ledger: Ledger, limit: int) -> Failures:
 
 
 def counts(ledger: Ledger, paused: Iterable[str]) -> Counts:
-    """As `JobStore.counts` says."""
     tallies = [
         Tally(lane.queue, lane.type, status, lane.counts[status], total)
         for lanes in ledger.lanes.values()
@@ -72,7 +69,6 @@ def counts(ledger: Ledger, paused: Iterable[str]) -> Counts:
 
 
 def ahead(ledger: Ledger, id: str) -> int:
-    """As `JobStore.ahead` says."""
     record = ledger.jobs.get(id)
     if record is None or record.status is not JobStatus.QUEUED:
         return 0
@@ -83,7 +79,6 @@ def ahead(ledger: Ledger, id: str) -> int:
 
 
 def events(ledger: Ledger, after: int, limit: int) -> list[JobEvent]:
-    """As `WatchStore.events` says."""
     kept = ledger.events
     # Why counted from the end: numbers have no gaps here, and those who follow ask for the last few only.
     first = max(len(kept) - max(ledger.last_event - after, 0), 0)

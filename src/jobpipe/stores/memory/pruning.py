@@ -6,7 +6,6 @@ from .ledger import Ledger
 
 
 def prune(ledger: Ledger, keep: float, limit: int, keep_failed: float, now: float) -> int:
-    """As `JobStore.prune` says."""
     pruned = 0
     for ended, kept in ((ledger.finished, keep), (ledger.failed, keep_failed)):
         while ended and pruned < limit:

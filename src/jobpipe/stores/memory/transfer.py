@@ -14,7 +14,6 @@ from .ledger import Ledger
 
 
 def export(ledger: Ledger, limit: int, after: int) -> list[ExportedJob]:
-    """As `TransferStore.export` says."""
     begin = bisect_right(ledger.order, after, key=lambda each: each.number)
     waiting = (
         record
@@ -25,7 +24,6 @@ def export(ledger: Ledger, limit: int, after: int) -> list[ExportedJob]:
 
 
 def adopt(ledger: Ledger, exported: Sequence[ExportedJob], now: float) -> int:
-    """As `TransferStore.adopt` says."""
     for job in exported:
         known = ledger.jobs.get(job.job.id)
         if known and not job.job.is_same(known.new.fingerprint):
@@ -38,7 +36,6 @@ def adopt(ledger: Ledger, exported: Sequence[ExportedJob], now: float) -> int:
 
 
 def discard(ledger: Ledger, ids: Sequence[str], now: float) -> int:
-    """As `TransferStore.discard` says."""
     found = [record for id in set(ids) if (record := ledger.jobs.get(id))]
     waiting = [record for record in found if record.status in WAITING]
     for record in waiting:

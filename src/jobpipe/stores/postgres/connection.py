@@ -1,4 +1,4 @@
-"""Connections to one database: a few, opened when needed and kept; verbs run on them in one round trip.
+"""Connections to one database: a few, opened when needed and kept, through which verbs are driven.
 
 A connection that failed is closed, and so is one on which the server has said good-bye meanwhile. Errors are
 mapped once, here. Deadlocks and failed serializations are undone by the server, and tried again.
@@ -10,9 +10,9 @@ import random
 import select
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import psycopg
 from psycopg import errors as pg
@@ -20,8 +20,10 @@ from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import TupleRow
 
 from ...errors import StoreAwayError, StoreError, StoreRefusedError
-from ...failpoints import Mark, reach
+from ...failpoints import reach
+from ..driving import drive
 from .address import Address
+from .verb import Result, Step, Unit, Verb
 
 T = TypeVar("T")
 Connection: TypeAlias = psycopg.Connection[TupleRow]
@@ -49,26 +51,6 @@ SELECT set_config(name, value, false) FROM (VALUES
 """
 
 
-class Step(NamedTuple):
-    """A statement and its parameters."""
-
-    query: bytes
-    values: Mapping[str, Any] | None = None
-    mark: Mark | None = None
-    """Reached when it is done, and its transaction is not."""
-
-
-class Result(NamedTuple):
-    """What a statement brought."""
-
-    rows: list[TupleRow]
-    touched: int
-    """How many rows it changed, or brought."""
-
-
-BEGIN, COMMIT = Step(b"BEGIN"), Step(b"COMMIT")
-
-
 class Connections:
     """The connections of one handle on the store."""
 
@@ -91,9 +73,9 @@ class Connections:
                 raise
             return connection
 
-    def run(self, *steps: Step, after: Step | None = None) -> list[Result]:
-        """Do all steps in one transaction and one round trip, then what is to be done after it is committed."""
-        return self.attempt(lambda connection: _run(connection, steps, after))
+    def drive(self, verb: Verb[T]) -> T:
+        """Do what a verb asks for."""
+        return drive(verb, lambda unit: self.attempt(lambda connection: _do(connection, unit)))
 
     def attempt(self, work: Callable[[Connection], T]) -> T:
         """Work with a connection that nobody else uses meanwhile.
@@ -176,30 +158,25 @@ class Connections:
         self._close_idle()
 
 
-def _run(connection: Connection, steps: Sequence[Step], after: Step | None) -> list[Result]:
-    if after is None:
-        return results_of(connection, steps)
-    return results_of(connection, [BEGIN, *steps, COMMIT, after])[1:-2]
-
-
-def results_of(connection: Connection, steps: Sequence[Step]) -> list[Result]:
-    """Do steps in one round trip and, unless one is under way, in one transaction."""
-    if len(steps) == 1:
-        return [_result(_execute(connection, steps[0]))]
+def _do(connection: Connection, unit: Unit) -> Any:
+    if callable(unit):
+        with connection.transaction():
+            return drive(unit(), lambda step: _result(_execute(connection, step)))
+    if len(unit) == 1:
+        return [_result(_execute(connection, unit[0]))]
     cursors: list[psycopg.Cursor[TupleRow]] = []
     problem: psycopg.Error | None = None
     try:
         with connection.pipeline():
             try:
-                for step in steps:
+                for step in unit:
                     cursors.append(_execute(connection, step))
                     if step.mark is not None:
                         # Why the answer: the server has then done all that was asked before.
                         reach(step.mark, lambda: connection.execute("SELECT 1").fetchone())
             except psycopg.Error as error:
-                problem = (
-                    error  # Why not raised here: psycopg would log that the rest of the steps failed too
-                )
+                # Why not raised here: psycopg would log that the rest of the steps failed too.
+                problem = error
     except psycopg.Error as error:
         problem = problem or error
     if problem is not None:

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 from weakref import WeakSet
 
 import psycopg
@@ -19,11 +19,14 @@ from psycopg.rows import TupleRow, tuple_row
 from ...errors import BadInputError
 from ...model.admission import Bounds
 from ...model.newjob import Answer, NewJob
-from .connection import BEGIN, COMMIT, Connection, Connections, Result, Step
-from .inserting import Conversation, guest_steps
+from ..driving import drive, drive_awaited
+from .connection import Connection, Connections
 from .migrate import HAS_TABLE
-from .statements import Statements
+from .session import Session
+from .verb import BEGIN, COMMIT, Conversation, Result, Step, run
+from .verbs.inserting import guest_steps
 
+T = TypeVar("T")
 AsyncConnection: TypeAlias = psycopg.AsyncConnection[TupleRow]
 _DEEPEST = 3
 """Wrappers around a connection."""
@@ -32,16 +35,14 @@ _DEEPEST = 3
 class Guests:
     """The connections of others that were seen, and how jobs are inserted through them."""
 
-    def __init__(self, statements: Statements, connections: Connections) -> None:
-        self._sql = statements
+    def __init__(self, session: Session, connections: Connections) -> None:
+        self._session = session
         self._connections = connections
         self._identity: str | None = None
         self._known: WeakSet[Any] = WeakSet()
         """Connections that lead to this very store."""
 
-    def insert(
-        self, connection: Any, batch: Sequence[NewJob], capacity: int, now: float | None
-    ) -> Answer | Awaitable[Answer]:
+    def insert(self, connection: Any, batch: Sequence[NewJob], capacity: int) -> Answer | Awaitable[Answer]:
         """Insert a batch; an awaitable of the answer for a connection that is awaited.
 
         The capacity is heeded as far as can be seen at this moment: what others insert in transactions that are
@@ -54,7 +55,7 @@ class Guests:
                 "connection",
                 f"must be a psycopg.Connection or psycopg.AsyncConnection for this store, got {connection!r}",
             )
-        conversation = self._conversation(bare, batch, capacity, now)
+        conversation = self._conversation(bare, batch, capacity)
         if isinstance(bare, psycopg.AsyncConnection):
             return _Awaited(partial(self._lead_awaited, bare, conversation))
         is_alone = _is_alone(bare)
@@ -68,7 +69,9 @@ class Guests:
                         bare.rollback()
                 raise
 
-    async def _lead_awaited(self, connection: AsyncConnection, conversation: Conversation) -> Answer:
+    async def _lead_awaited(
+        self, connection: AsyncConnection, conversation: Conversation[list[Answer]]
+    ) -> Answer:
         with self._connections.mapped_errors():
             await asyncio.to_thread(self._own_identity)
             is_alone = _is_alone(connection)
@@ -82,8 +85,8 @@ class Guests:
 
     def _own_identity(self) -> str:
         if self._identity is None:
-            ((identity,),) = self._connections.run(Step(self._sql("identity")))[0].rows
-            self._identity = str(identity)
+            (found,) = self._connections.drive(run(self._session.step("identity")))
+            self._identity = str(found.rows[0][0])
         return self._identity
 
     def _conversation(
@@ -91,23 +94,22 @@ class Guests:
         connection: Connection | AsyncConnection,
         batch: Sequence[NewJob],
         capacity: int,
-        now: float | None,
-    ) -> Conversation:
+    ) -> Conversation[list[Answer]]:
         """Within a transaction, that of the caller if there is, or will be, one."""
         is_alone = _is_alone(connection)
         if connection not in self._known:
             # Why first whether it is there: an error would spoil the caller's transaction.
-            table = {"schema": self._sql.schema, "name": "identity"}
+            table = {"schema": self._session.statements.schema, "name": "identity"}
             is_there = (yield Step(HAS_TABLE, table)).rows
-            if not is_there or (yield Step(self._sql("identity"))).rows[0][0] != self._own_identity():
+            if not is_there or (yield self._session.step("identity")).rows[0][0] != self._own_identity():
                 raise BadInputError(
                     "connection", "must be one to the store's own database, got one to another"
                 )
             self._known.add(connection)
         if is_alone:
             yield BEGIN
-        answers = yield from guest_steps(self._sql, [batch], Bounds(capacity), now)
-        yield Step(self._sql("tell_work"))
+        answers = yield from guest_steps(self._session, [batch], Bounds(capacity))
+        yield self._session.step("tell_work")
         if is_alone:
             yield COMMIT
         return answers
@@ -140,31 +142,24 @@ def unwrapped(connection: Any) -> Connection | AsyncConnection | None:
     return None
 
 
-def lead(connection: Connection, conversation: Conversation) -> list[Answer]:
+def lead(connection: Connection, conversation: Conversation[T]) -> T:
     """Hold the conversation through a connection that blocks."""
+
+    def ask(step: Step) -> Result:
+        cursor.execute(step.query, step.values)
+        return Result(cursor.fetchall() if cursor.description else [], cursor.rowcount)
+
     # Why not connection.execute: rows come as tuples here, whatever the owner prefers.
     with psycopg.Cursor(connection, row_factory=tuple_row) as cursor:
-        try:
-            step = next(conversation)
-            while True:
-                cursor.execute(step.query, step.values)
-                step = conversation.send(
-                    Result(cursor.fetchall() if cursor.description else [], cursor.rowcount)
-                )
-        except StopIteration as end:
-            answers: list[Answer] = end.value
-            return answers
+        return drive(conversation, ask)
 
 
-async def lead_awaited(connection: AsyncConnection, conversation: Conversation) -> list[Answer]:
+async def lead_awaited(connection: AsyncConnection, conversation: Conversation[T]) -> T:
     """The same through one that is awaited."""
+
+    async def ask(step: Step) -> Result:
+        await cursor.execute(step.query, step.values)
+        return Result(await cursor.fetchall() if cursor.description else [], cursor.rowcount)
+
     async with psycopg.AsyncCursor(connection, row_factory=tuple_row) as cursor:
-        try:
-            step = next(conversation)
-            while True:
-                await cursor.execute(step.query, step.values)
-                rows = await cursor.fetchall() if cursor.description else []
-                step = conversation.send(Result(rows, cursor.rowcount))
-        except StopIteration as end:
-            answers: list[Answer] = end.value
-            return answers
+        return await drive_awaited(conversation, ask)

@@ -18,17 +18,13 @@ class Statements:
     def __init__(self, schema: str) -> None:
         self.schema = schema
 
-    def __call__(self, name: str) -> bytes:
-        """The statement in `sql/{name}.sql`."""
-        return _read(self.schema, name)
+    def __call__(self, name: str, **parts: str) -> bytes:
+        """The statement in `sql/{name}.sql`, with some words in it replaced; never by anything from outside."""
+        return _read(self.schema, name, tuple(parts.items()))
 
     def channel(self, news: News) -> str:
         """Where news are told, named as the files say it."""
         return _adapted(f"jobpipe.{news}", self.schema)
-
-    def filled(self, name: str, **parts: str) -> bytes:
-        """The statement with some words in it replaced; never by anything from outside."""
-        return _filled(self.schema, name, tuple(parts.items()))
 
     def migration(self, path: Path) -> bytes:
         """A migration, with the transition table filled in."""
@@ -41,13 +37,8 @@ class Statements:
 
 
 @cache
-def _read(schema: str, name: str) -> bytes:
-    return _adapted((HERE / "sql" / f"{name}.sql").read_text(encoding="utf-8"), schema).encode()
-
-
-@cache
-def _filled(schema: str, name: str, parts: tuple[tuple[str, str], ...]) -> bytes:
-    text = _read(schema, name).decode()
+def _read(schema: str, name: str, parts: tuple[tuple[str, str], ...]) -> bytes:
+    text = _adapted((HERE / "sql" / f"{name}.sql").read_text(encoding="utf-8"), schema)
     for word, part in parts:
         text = text.replace(word, part)
     return text.encode()

@@ -10,12 +10,23 @@ from msgspec import Raw, Struct
 
 from ...errors import JobConflictError, QueueFullError, TooManyNamesError, TooManyScheduledError
 from ...model.admission import Bounds
-from ...model.job import Attempt, Job, JobError, JobStatus, OnDuplicate, Progress, instant
+from ...model.job import Attempt, Job, JobError, JobStatus, OnDuplicate, Progress
 from ...model.lease import Claim, Lease, QueueChoice, Settlement
 from ...model.logs import JobLogs, LogChunk, StoredChunk, logs_of
 from ...model.newjob import Answer, ExportedJob, NewJob, Receipt
 from ...model.unique import replace_refusal
-from ..stored import READERS, Reader, Stored, read_job, text
+from ..stored import (
+    READERS,
+    Ended,
+    Reader,
+    Stored,
+    attempt_of,
+    ended_of,
+    read_error,
+    read_job,
+    read_progress,
+    text,
+)
 
 
 class Record(Struct, frozen=True, array_like=True, gc=False):
@@ -69,24 +80,12 @@ _SHORT = len(Record.__struct_fields__) - len(_MORE)
 """What stands for the last fields of a record that ends before them."""
 
 
-class _Ended(Struct):
-    """A line of the history."""
-
-    number: int
-    began_at: float
-    ended_at: float
-    worker: str
-    error: JobError | None
-
-
 _read_records = msgspec.msgpack.Decoder(list[Record]).decode
 _read_floats = msgspec.msgpack.Decoder(list[float]).decode
 _read_record = msgspec.msgpack.Decoder(Record).decode
 _read_raws = msgspec.msgpack.Decoder(list[Raw]).decode
 _read_any = msgspec.msgpack.Decoder().decode
-_read_error = msgspec.json.Decoder(JobError).decode
-_read_progress = msgspec.json.Decoder(Progress).decode
-_read_ended = msgspec.json.Decoder(_Ended).decode
+_read_ended = msgspec.json.Decoder(Ended).decode
 _read_json = msgspec.json.Decoder().decode
 _write_json = msgspec.json.Encoder().encode
 pack = msgspec.msgpack.Encoder().encode
@@ -147,18 +146,7 @@ def key_of(stored: str) -> str | None:
 
 def kept_values(job: ExportedJob) -> tuple[Any, ...]:
     """What adopt.lua unpacks besides the job."""
-    lines = [
-        text_of(
-            _Ended(
-                number=run.number,
-                began_at=run.began_at.timestamp(),
-                ended_at=run.ended_at.timestamp(),
-                worker=run.worker,
-                error=run.error,
-            )
-        )
-        for run in job.history
-    ]
+    lines = [text_of(ended_of(attempt)) for attempt in job.history]
     return (
         *(job.attempts, job.runs, job.created_at, job.started_at or 0),
         *(text_of(job.error), text_of(job.progress), "\n".join(lines)),
@@ -344,11 +332,11 @@ def _bytes_of(stored: str | bool) -> bytes:
 
 
 def _error_of(stored: Any) -> JobError | None:
-    return _read_error(stored) if stored != "" else None
+    return read_error(stored) if stored != "" else None
 
 
 def _progress_of(stored: Any) -> Progress | None:
-    return _read_progress(stored) if stored != "" else None
+    return read_progress(stored) if stored != "" else None
 
 
 def _result_of(stored: Any) -> Any:
@@ -356,17 +344,7 @@ def _result_of(stored: Any) -> Any:
 
 
 def _history_of(stored: Any) -> tuple[Attempt, ...]:
-    return tuple(_attempt_of(_read_ended(line)) for line in text(stored).split("\n")) if stored != "" else ()
-
-
-def _attempt_of(ended: _Ended) -> Attempt:
-    return Attempt(
-        number=ended.number,
-        began_at=instant(ended.began_at),
-        ended_at=instant(ended.ended_at),
-        worker=ended.worker,
-        error=ended.error,
-    )
+    return tuple(attempt_of(_read_ended(line)) for line in text(stored).split("\n")) if stored != "" else ()
 
 
 def _unless_0(reader: Reader) -> Reader:

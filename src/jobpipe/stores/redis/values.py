@@ -7,11 +7,13 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from ...model.counts import JobEvent, WorkerInfo
-from ...model.gate import GateState, Limits
+from ...model.gate import Limits
 from ...model.job import JobStatus
 from ...model.schedule import Missed, ScheduleEntry
+from ..stored import gate_of
 from .records import text_of
 
 _Gate = tuple[str, str, float, int, list[str]]
@@ -21,12 +23,7 @@ _read_limits = msgspec.msgpack.Decoder(tuple[float, list[_Gate], list[tuple[str,
 def limits_of(packed: bytes) -> Limits:
     """What limits.lua found."""
     now, gates, cooling, of_queues = _read_limits(packed)
-    return Limits(now, list(map(_state_of, gates)), dict(cooling), list(map(_state_of, of_queues)))
-
-
-def _state_of(gate: _Gate) -> GateState:
-    type, key, next_at, running, holders = gate
-    return GateState(type=type, key=key, next_at=next_at, running=running, holders=tuple(holders))
+    return Limits(now, list(map(gate_of, gates)), dict(cooling), list(map(gate_of, of_queues)))
 
 
 _read_events = msgspec.msgpack.Decoder(list[list[str | int]]).decode
@@ -97,16 +94,8 @@ _read_body = msgspec.json.Decoder(_Body).decode
 
 def entry_values(entry: ScheduleEntry) -> tuple[Any, ...]:
     """What put_schedule.lua keeps."""
-    body = _Body(
-        name=entry.name,
-        type=entry.type,
-        queue=entry.queue,
-        payload=entry.payload.decode(),
-        every=entry.every,
-        cron=entry.cron,
-        tz=entry.tz,
-        missed=entry.missed,
-    )
+    values = asdict(entry) | {"payload": entry.payload.decode()}
+    body = _Body(**{name: values[name] for name in _Body.__struct_fields__})
     return (
         text_of(entry.timing),
         entry.anchor_at,
@@ -131,14 +120,7 @@ def schedules_of(packed: bytes) -> list[ScheduleEntry]:
 def _schedule_of(stored: _Entry) -> ScheduleEntry:
     body = _read_body(stored.body)
     return ScheduleEntry(
-        name=body.name,
-        type=body.type,
-        queue=body.queue,
-        payload=body.payload.encode(),
-        every=body.every,
-        cron=body.cron,
-        tz=body.tz,
-        missed=body.missed,
+        **asdict(body) | {"payload": body.payload.encode()},
         anchor_at=stored.anchor_at,
         next_at=stored.next_at,
         last_at=stored.last_at if isinstance(stored.last_at, float) else None,

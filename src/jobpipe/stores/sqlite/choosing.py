@@ -13,7 +13,7 @@ from heapq import merge
 from ...model.gate import INSURANCE, Gate, Limit, split_limits
 from ...model.lease import QueueChoice
 from ...model.selection import Candidate, Name, Place, Selection, Shares, way_out
-from .rows import text_of
+from ..sql_rows import text_of
 from .statements import sql
 
 _Lane = tuple[str, str]

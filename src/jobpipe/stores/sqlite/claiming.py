@@ -10,9 +10,10 @@ import msgspec
 from msgspec import Raw, Struct
 
 from ...model.lease import Claim, Lease
+from ..sql_rows import text_of
 from ..stored import Stored
 from .choosing import Choice
-from .rows import stored_of, text_of
+from .rows import stored_of
 from .statements import sql
 
 

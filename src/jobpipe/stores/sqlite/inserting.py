@@ -15,9 +15,10 @@ from typing import Any
 from ...model.admission import Bounds, Lane, Plan, admit, need_of, refusal
 from ...model.job import JobStatus
 from ...model.newjob import Answer, NewJob, Receipt
+from ..sql_rows import text_of
 from ..stored import status_of
 from . import managing, uniques
-from .rows import MORE_COLUMNS, PLAIN_ROW, new_row, text_of
+from .rows import MORE_COLUMNS, PLAIN_ROW, new_row
 from .statements import sql
 
 Batch = Sequence[NewJob]

@@ -1,21 +1,22 @@
-"""What can be read of many jobs, and of workers: pages, limits and events; and what a job logged."""
+"""What can be read of jobs, queues, limits, events and workers."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
 
-import msgspec
+from msgspec import json
 
-from ...model.counts import Failures, Filter, JobEvent, Page, WorkerInfo
+from ...model.counts import MOST_FAILURES, Counts, Failures, Filter, JobEvent, Page, WorkerInfo
 from ...model.gate import Limits
-from ...model.job import JobStatus
+from ...model.job import Job, JobStatus
 from ...model.logs import JobLogs, logs_of
 from ..failures import ERROR_HEAD, error_start, failed_of, failures_of
-from ..sql_rows import chunk_of
-from ..stored import status_of
-from .rows import gate_of, job_of
+from ..sql_rows import chunk_of, event_of, worker_of
+from ..stored import counts_of, gate_of
+from .rows import job_of
 from .statements import sql
+from .uniques import named
 
 _NEWEST = 2**62
 
@@ -28,15 +29,18 @@ _INDEXES = {
 """Where to find the jobs of a status; the others are found among the newest."""
 
 
-def logs(cursor: sqlite3.Cursor, id: str, after: int) -> JobLogs | None:
-    """As `JobStore.logs` says."""
+def get(cursor: sqlite3.Cursor, id: str) -> Job | None:
+    row = cursor.execute(sql("get"), (id,)).fetchone()
+    return None if row is None else job_of(row)
+
+
+def logs(cursor: sqlite3.Cursor, id: str, after: int = 0) -> JobLogs | None:
     rows = cursor.execute(sql("logs"), {"id": id, "after": after}).fetchall()
     # Why one without an attempt: a job that logged nothing has such a row.
     return logs_of([chunk_of(row) for row in rows if row[0] is not None], after) if rows else None
 
 
-def page(cursor: sqlite3.Cursor, filter: Filter, limit: int, before: int | None) -> Page:
-    """As `JobStore.page` says."""
+def page(cursor: sqlite3.Cursor, filter: Filter, limit: int, before: int | None = None) -> Page:
     statement, values = statement_of(filter)
     rows = cursor.execute(
         statement, {**values, "before": _NEWEST if before is None else before, "limit": limit + 1}
@@ -64,37 +68,51 @@ def statement_of(filter: Filter) -> tuple[str, dict[str, str]]:
     return sql("page").format(source=source, number=number, filters=filters), values
 
 
-def failures(cursor: sqlite3.Cursor, limit: int) -> Failures:
-    """As `JobStore.failures` says."""
+def counts(cursor: sqlite3.Cursor) -> Counts:
+    rows = cursor.execute(sql("tallies")).fetchall()
+    return counts_of(rows, (queue for (queue,) in cursor.execute(sql("paused"))))
+
+
+def failures(cursor: sqlite3.Cursor, limit: int = MOST_FAILURES) -> Failures:
     rows = cursor.execute(sql("failures"), {"head": ERROR_HEAD, "limit": limit + 1})
     return failures_of(map(failed_of, rows), limit)
+
+
+def ahead(cursor: sqlite3.Cursor, id: str) -> int:
+    (count,) = cursor.execute(sql("ahead"), (id,)).fetchone()
+    return int(count)
+
+
+def key_of(cursor: sqlite3.Cursor, id: str) -> str | None:
+    row = cursor.execute(sql("key_of"), (id,)).fetchone()
+    return None if row is None else row[0]
+
+
+def running_of(cursor: sqlite3.Cursor, unique: str) -> str | None:
+    return named(cursor, unique).running
 
 
 def limits(
     cursor: sqlite3.Cursor, type: str | None, key: str | None, limit: int, queues: Sequence[str], now: float
 ) -> Limits:
-    """As `JobStore.limits` says."""
     values = {"type": type, "key": key, "limit": limit, "now": now}
-    gates = list(map(gate_of, cursor.execute(sql("gates"), values)))
+    gates = [gate_of((*row, json.decode(holders))) for *row, holders in cursor.execute(sql("gates"), values)]
     rows = [(queue, cursor.execute(sql("queue_gate"), {"queue": queue}).fetchone()) for queue in queues]
     of_queues = [
-        gate_of(("", queue, next_at if next_at > now else 0.0, running, holders))
+        gate_of(("", queue, next_at if next_at > now else 0.0, running, json.decode(holders)))
         for queue, (next_at, running, holders) in rows
     ]
     return Limits(now, gates, dict(cursor.execute(sql("cooling"), (now,))), of_queues)
 
 
 def events(cursor: sqlite3.Cursor, after: int, limit: int) -> list[JobEvent]:
-    """As `WatchStore.events` says."""
-    return [
-        JobEvent(number, id, type, queue, status_of(status), attempts)
-        for number, id, type, queue, status, attempts in cursor.execute(sql("events"), (after, limit))
-    ]
+    return list(map(event_of, cursor.execute(sql("events"), (after, limit))))
+
+
+def last_event(cursor: sqlite3.Cursor) -> int:
+    (number,) = cursor.execute(sql("last_event")).fetchone()
+    return int(number)
 
 
 def workers(cursor: sqlite3.Cursor, now: float) -> list[WorkerInfo]:
-    """As `WatchStore.workers` says."""
-    return [
-        msgspec.structs.replace(msgspec.json.decode(info, type=WorkerInfo), seen_at=seen_at)
-        for info, seen_at in cursor.execute(sql("workers"), (now,))
-    ]
+    return list(map(worker_of, cursor.execute(sql("workers"), (now,))))

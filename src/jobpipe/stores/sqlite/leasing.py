@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from ...failpoints import reach
 from ...model.job import KEPT_HISTORY, JobError, JobStatus, Progress
 from ...model.lease import Lease, LeaseState, Rescued, Settlement
 from ...model.logs import MOST_OF_ATTEMPT, LogChunk, overflow
-from .rows import settled_row, text_of
+from ..sql_rows import text_of
+from .rows import settled_row
 from .statements import sql
 from .uniques import let_in
 
@@ -21,7 +22,6 @@ _LEASE_STATE = (LeaseState.HELD, LeaseState.CANCELLING)
 def begin(
     cursor: sqlite3.Cursor, leases: Sequence[Lease], started_at: Sequence[float], now: float
 ) -> list[LeaseState]:
-    """As `JobStore.begin` says."""
     told = [(lease.id, lease.token, at or now) for lease, at in zip(leases, started_at, strict=True)]
     cursor.execute(sql("expire_late"), {"told": text_of(told), "now": now})
     cursor.execute(sql("begin"), (text_of(told),))
@@ -29,26 +29,21 @@ def begin(
     return [_LEASE_STATE[row[0]] if row else LeaseState.LOST for row in held]
 
 
-def extend(cursor: sqlite3.Cursor, leases: Sequence[Lease], until: float) -> list[LeaseState]:
-    """As `JobStore.extend` says."""
+def extend(cursor: sqlite3.Cursor, now: float, leases: Sequence[Lease], seconds: float) -> list[LeaseState]:
     states = []
     for lease in leases:
-        values = {"id": lease.id, "token": lease.token, "until": until}
+        values = {"id": lease.id, "token": lease.token, "until": now + seconds}
         found = cursor.execute(sql("extend"), values).fetchall()
         states.append(_LEASE_STATE[found[0][0]] if found else LeaseState.LOST)
     return states
 
 
-def report(cursor: sqlite3.Cursor, reports: Sequence[tuple[Lease, Progress]]) -> None:
-    """As `JobStore.progress` says."""
-    values = [
-        {"id": lease.id, "token": lease.token, "progress": text_of(progress)} for lease, progress in reports
-    ]
+def progress(cursor: sqlite3.Cursor, now: float, reports: Sequence[tuple[Lease, Progress]]) -> None:
+    values = [{"id": lease.id, "token": lease.token, "progress": text_of(told)} for lease, told in reports]
     cursor.executemany(sql("progress"), values)
 
 
-def write_logs(cursor: sqlite3.Cursor, chunks: Iterable[tuple[Lease, LogChunk]]) -> None:
-    """As `JobStore.write_logs` says."""
+def write_logs(cursor: sqlite3.Cursor, now: float, chunks: Sequence[tuple[Lease, LogChunk]]) -> None:
     told = [
         (lease.id, lease.token, chunk.start, chunk.cut, chunk.count, chunk.size, chunk.lines)
         for lease, chunk in chunks
@@ -73,9 +68,8 @@ def _cut_logs(cursor: sqlite3.Cursor, job: int) -> None:
 
 
 def settle(cursor: sqlite3.Cursor, settlements: Sequence[Settlement], now: float) -> list[bool]:
-    """As `JobStore.settle` says."""
     if any(each.logs for each in settlements):
-        write_logs(cursor, [(each.lease, chunk) for each in settlements for chunk in each.logs])
+        write_logs(cursor, now, [(each.lease, chunk) for each in settlements for chunk in each.logs])
     told = text_of(list(map(settled_row, settlements)))
     values = {"settlements": told, "now": now, "at": f"{now:.6f}", "kept": KEPT_HISTORY}
     _cool(cursor, settlements, now)
@@ -103,7 +97,6 @@ def _cool(cursor: sqlite3.Cursor, settlements: Sequence[Settlement], now: float)
 def release(
     cursor: sqlite3.Cursor, leases: Sequence[Lease], keys: Sequence[str | None], now: float
 ) -> list[bool]:
-    """As `JobStore.release` says."""
     released = []
     for lease, key in zip(leases, keys or [None] * len(leases), strict=True):
         values = {"id": lease.id, "token": lease.token, "now": now, "key": key}
@@ -113,7 +106,6 @@ def release(
 
 
 def rescue(cursor: sqlite3.Cursor, limit: int, now: float) -> list[Rescued]:
-    """As `JobStore.rescue` says."""
     rescued = []
     found = cursor.execute(sql("expired"), {"now": now, "limit": limit}).fetchall()
     for seq, id, worker, status, type, attempts in found:

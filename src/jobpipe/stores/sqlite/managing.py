@@ -1,4 +1,7 @@
-"""Cancel and retry within a transaction: each job as its status asks for, and the status in which it was found; workers."""
+"""Cancel and retry within a transaction: each job as its status asks for, and the status in which it was found.
+
+Also pausing queues, and signs of life of workers.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +32,7 @@ def status(cursor: sqlite3.Cursor, id: str) -> JobStatus | None:
     return None if row is None else status_of(row[0])
 
 
-def beat(cursor: sqlite3.Cursor, worker: WorkerInfo, seconds: float, now: float) -> None:
-    """As `WatchStore.beat` says."""
+def beat(cursor: sqlite3.Cursor, now: float, worker: WorkerInfo, seconds: float) -> None:
     cursor.execute(sql("forget"), {"name": worker.name, "now": now})
     if seconds > 0:
         values = {"name": worker.name, "info": msgspec.json.encode(worker), "now": now}
@@ -38,7 +40,6 @@ def beat(cursor: sqlite3.Cursor, worker: WorkerInfo, seconds: float, now: float)
 
 
 def cancel(cursor: sqlite3.Cursor, ids: Sequence[str], now: float) -> list[JobStatus | None]:
-    """As `JobStore.cancel` says."""
     statuses: list[JobStatus | None] = []
     for id in ids:
         found = status(cursor, id)
@@ -52,7 +53,6 @@ def cancel(cursor: sqlite3.Cursor, ids: Sequence[str], now: float) -> list[JobSt
 def retry(
     cursor: sqlite3.Cursor, id: str, renewed: NewPayload | None, now: float
 ) -> JobStatus | DuplicateError | None:
-    """As `JobStore.retry` says."""
     found = status(cursor, id)
     if found is None or Move.REVIVE not in TRANSITIONS[found]:
         return found
@@ -66,3 +66,12 @@ def retry(
     if names:
         uniques.order_names(cursor, names)
     return found
+
+
+def pause(cursor: sqlite3.Cursor, now: float, queue: str) -> None:
+    cursor.execute(sql("pause"), (queue,))
+
+
+def resume(cursor: sqlite3.Cursor, now: float, queue: str) -> None:
+    cursor.execute(sql("resume"), (queue,))
+    cursor.execute(sql("look_again"))

@@ -12,8 +12,7 @@ from .statements import sql
 _NAMES = ("retire_totals", "forget_lanes", "forget_types")
 
 
-def delete(cursor: sqlite3.Cursor, ids: Sequence[str]) -> list[JobStatus | None]:
-    """As `JobStore.delete` says."""
+def delete(cursor: sqlite3.Cursor, now: float, ids: Sequence[str]) -> list[JobStatus | None]:
     found: list[JobStatus | None] = []
     for id in ids:
         row = cursor.execute(sql("status"), (id,)).fetchone()
@@ -22,8 +21,9 @@ def delete(cursor: sqlite3.Cursor, ids: Sequence[str]) -> list[JobStatus | None]
     return found
 
 
-def prune(cursor: sqlite3.Cursor, keep: float, keep_failed: float | None, limit: int, now: float) -> int:
-    """As `JobStore.prune` says."""
+def prune(
+    cursor: sqlite3.Cursor, now: float, keep: float, limit: int = 1_000, keep_failed: float | None = None
+) -> int:
     cursor.execute(sql("forget_gates"), (now,))
     cursor.execute(sql("forget_cooling"), (now,))
     failed_before = now - (keep if keep_failed is None else keep_failed)

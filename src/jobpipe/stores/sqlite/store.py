@@ -10,33 +10,33 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 from urllib.parse import unquote
 
 from ...errors import BadInputError, DuplicateError, SettingsError, StoreAwayError, StoreRefusedError
 from ...failpoints import reach
 from ...model.admission import Bounds
-from ...model.counts import MOST_FAILURES, Counts, Failures, Filter, JobEvent, Page, WorkerInfo
+from ...model.counts import WorkerInfo
 from ...model.gate import Limit, Limits
-from ...model.job import Job, JobStatus, Progress
+from ...model.job import JobStatus
 from ...model.lease import ClaimResult, Lease, LeaseState, QueueChoice, Rescued, Settlement
-from ...model.logs import JobLogs, LogChunk
 from ...model.newjob import Answer, ExportedJob, NewJob, NewPayload, Receipt, Refusal
-from ...model.schedule import ScheduleEntry, Schedules
+from ...model.schedule import Schedules
 from ...model.text import masked
 from ..base import Capabilities, News, Watch
-from ..stored import counts_of
-from . import inspecting, leasing, managing, pruning, ticking, uniques
+from ..sql_rows import text_of
+from . import inspecting, leasing, managing, pruning, ticking, transfer
 from .choosing import Choice, has_lane
 from .claiming import claim_chosen
 from .connection import Connections, begins_by_itself, check_own, mapped_errors, plain_cursor
 from .group_commit import GroupCommit
 from .inserting import Batch, insert_all, insert_one
 from .migrate import migrate, refuse_newer
-from .rows import job_of, text_of
 from .statements import sql
-from .transfer import adopt, export
 from .watch import SqliteWatch
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _SCHEME = "sqlite:///"
 _KEPT_EVENTS = 10_000
@@ -53,6 +53,30 @@ def open_sqlite(url: str) -> SqliteStore:
             f"must name a file, as sqlite:///jobs.db does (or use memory://), got {masked(url)}",
         )
     return SqliteStore(Path(path))
+
+
+def _reads(
+    verb: Callable[Concatenate[sqlite3.Cursor, P], T],
+) -> Callable[Concatenate[SqliteStore, P], T]:
+    """A verb that reads, as a method."""
+
+    def method(store: SqliteStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        with store._reading() as cursor:
+            return verb(cursor, *args, **kwargs)
+
+    return method
+
+
+def _writes(
+    verb: Callable[Concatenate[sqlite3.Cursor, float, P], T], *, synced: bool = True
+) -> Callable[Concatenate[SqliteStore, P], T]:
+    """A verb that writes, as a method: within a transaction, told what time it is."""
+
+    def method(store: SqliteStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        with store._writing(synced=synced) as (cursor, now):
+            return verb(cursor, now, *args, **kwargs)
+
+    return method
 
 
 class SqliteStore:
@@ -213,17 +237,9 @@ class SqliteStore:
         found = [max(at - self._clock(), 0.0) for at in (due_at, opens_at) if at is not None]
         return min(found if sooner is None else [*found, sooner], default=None)
 
-    def extend(self, leases: Sequence[Lease], seconds: float) -> list[LeaseState]:
-        with self._writing(synced=False) as (cursor, now):
-            return leasing.extend(cursor, leases, now + seconds)
-
-    def progress(self, reports: Sequence[tuple[Lease, Progress]]) -> None:
-        with self._writing(synced=False) as (cursor, _):
-            leasing.report(cursor, reports)
-
-    def write_logs(self, chunks: Sequence[tuple[Lease, LogChunk]]) -> None:
-        with self._writing(synced=False) as (cursor, _):
-            leasing.write_logs(cursor, chunks)
+    extend = _writes(leasing.extend, synced=False)
+    progress = _writes(leasing.progress, synced=False)
+    write_logs = _writes(leasing.write_logs, synced=False)
 
     def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         with self._writing() as (cursor, now):
@@ -262,56 +278,22 @@ class SqliteStore:
             self._changes += len(ids)
             return [managing.retry(cursor, id, renewed, now) for id in ids]
 
-    def delete(self, ids: Sequence[str]) -> list[JobStatus | None]:
-        with self._writing() as (cursor, _):
-            return pruning.delete(cursor, ids)
-
-    def pause(self, queue: str) -> None:
-        with self._writing() as (cursor, _):
-            cursor.execute(sql("pause"), (queue,))
-
-    def resume(self, queue: str) -> None:
-        with self._writing() as (cursor, _):
-            cursor.execute(sql("resume"), (queue,))
-            cursor.execute(sql("look_again"))
+    delete = _writes(pruning.delete)
+    pause = _writes(managing.pause)
+    resume = _writes(managing.resume)
 
     # Inspect
 
-    def get(self, id: str) -> Job | None:
-        with self._reading() as cursor:
-            row = cursor.execute(sql("get"), (id,)).fetchone()
-            return None if row is None else job_of(row)
-
-    def logs(self, id: str, after: int = 0) -> JobLogs | None:
-        with self._reading() as cursor:
-            return inspecting.logs(cursor, id, after)
-
-    def page(self, filter: Filter, limit: int, before: int | None = None) -> Page:
-        with self._reading() as cursor:
-            return inspecting.page(cursor, filter, limit, before)
-
-    def counts(self) -> Counts:
-        with self._reading() as cursor:
-            rows = cursor.execute(sql("tallies")).fetchall()
-            return counts_of(rows, (queue for (queue,) in cursor.execute(sql("paused"))))
-
-    def failures(self, limit: int = MOST_FAILURES) -> Failures:
-        with self._reading() as cursor:
-            return inspecting.failures(cursor, limit)
-
-    def ahead(self, id: str) -> int:
-        with self._reading() as cursor:
-            (count,) = cursor.execute(sql("ahead"), (id,)).fetchone()
-            return int(count)
-
-    def key_of(self, id: str) -> str | None:
-        with self._reading() as cursor:
-            row = cursor.execute(sql("key_of"), (id,)).fetchone()
-            return None if row is None else row[0]
-
-    def running_of(self, unique: str) -> str | None:
-        with self._reading() as cursor:
-            return uniques.named(cursor, unique).running
+    get = _reads(inspecting.get)
+    logs = _reads(inspecting.logs)
+    page = _reads(inspecting.page)
+    counts = _reads(inspecting.counts)
+    failures = _reads(inspecting.failures)
+    ahead = _reads(inspecting.ahead)
+    key_of = _reads(inspecting.key_of)
+    running_of = _reads(inspecting.running_of)
+    events = _reads(inspecting.events)
+    last_event = _reads(inspecting.last_event)
 
     def limits(
         self, type: str | None = None, key: str | None = None, limit: int = 100, queues: Sequence[str] = ()
@@ -319,23 +301,12 @@ class SqliteStore:
         with self._reading() as cursor:
             return inspecting.limits(cursor, type, key, limit, queues, self._clock())
 
-    def events(self, after: int, limit: int) -> list[JobEvent]:
-        with self._reading() as cursor:
-            return inspecting.events(cursor, after, limit)
-
-    def last_event(self) -> int:
-        with self._reading() as cursor:
-            (number,) = cursor.execute(sql("last_event")).fetchone()
-            return int(number)
-
     def watch(self, news: News) -> Watch:
         return SqliteWatch(self._connections)
 
     # Workers
 
-    def beat(self, worker: WorkerInfo, seconds: float) -> None:
-        with self._writing(synced=False) as (cursor, now):
-            managing.beat(cursor, worker, seconds, now)
+    beat = _writes(managing.beat, synced=False)
 
     def workers(self) -> list[WorkerInfo]:
         # Why without what came due: that would have to be written, and the caller's own transaction may have the lock.
@@ -344,22 +315,10 @@ class SqliteStore:
 
     # Schedules
 
-    def put_schedule(self, entry: ScheduleEntry) -> ScheduleEntry:
-        with self._writing() as (cursor, _):
-            return ticking.put(cursor, entry)
-
-    def drop_schedule(self, name: str) -> bool:
-        with self._writing() as (cursor, _):
-            return cursor.execute(sql("drop_schedule"), (name,)).rowcount == 1
-
-    def pause_schedule(self, name: str) -> bool:
-        with self._writing() as (cursor, _):
-            return cursor.execute(sql("pause_schedule"), (name,)).rowcount == 1
-
-    def resume_schedule(self, name: str, tick_at: float, next_at: float) -> bool:
-        values = {"name": name, "tick_at": tick_at, "next_at": next_at}
-        with self._writing() as (cursor, _):
-            return cursor.execute(sql("resume_schedule"), values).rowcount == 1
+    put_schedule = _writes(ticking.put_schedule)
+    drop_schedule = _writes(ticking.drop_schedule)
+    pause_schedule = _writes(ticking.pause_schedule)
+    resume_schedule = _writes(ticking.resume_schedule)
 
     def schedules(self) -> Schedules:
         with self._reading() as cursor:
@@ -375,25 +334,15 @@ class SqliteStore:
 
     # Moving to another store
 
-    def export(self, limit: int, after: int = 0) -> list[ExportedJob]:
-        with self._reading() as cursor:
-            return export(cursor, limit, after)
+    export = _reads(transfer.export)
+    discard = _writes(transfer.discard)
 
     def adopt(self, exported: Sequence[ExportedJob]) -> int:
         with self._writing() as (cursor, now):
-            inserted = adopt(cursor, exported, now)
+            inserted = transfer.adopt(cursor, exported, now)
             self._changes += inserted
             return inserted
 
-    def discard(self, ids: Sequence[str]) -> int:
-        with self._writing() as (cursor, _):
-            names = uniques.names_of(cursor, ids)
-            discarded = cursor.execute(sql("discard"), (text_of(list(ids)),)).rowcount
-            uniques.order_names(cursor, names)
-            return discarded
-
     # Maintain
 
-    def prune(self, keep: float, limit: int = 1_000, keep_failed: float | None = None) -> int:
-        with self._writing() as (cursor, now):
-            return pruning.prune(cursor, keep, keep_failed, limit, now)
+    prune = _writes(pruning.prune)

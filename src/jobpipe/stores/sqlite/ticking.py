@@ -18,11 +18,24 @@ def entries(cursor: sqlite3.Cursor) -> list[ScheduleEntry]:
     return [schedule_of(row) for row in cursor.execute(sql("schedules"))]
 
 
-def put(cursor: sqlite3.Cursor, entry: ScheduleEntry) -> ScheduleEntry:
+def put_schedule(cursor: sqlite3.Cursor, now: float, entry: ScheduleEntry) -> ScheduleEntry:
     """Make or change one; what it is now."""
     cursor.execute(sql("put_schedule"), schedule_values(entry))
     (found,) = [each for each in entries(cursor) if each.name == entry.name]
     return found
+
+
+def drop_schedule(cursor: sqlite3.Cursor, now: float, name: str) -> bool:
+    return cursor.execute(sql("drop_schedule"), (name,)).rowcount == 1
+
+
+def pause_schedule(cursor: sqlite3.Cursor, now: float, name: str) -> bool:
+    return cursor.execute(sql("pause_schedule"), (name,)).rowcount == 1
+
+
+def resume_schedule(cursor: sqlite3.Cursor, now: float, name: str, tick_at: float, next_at: float) -> bool:
+    values = {"name": name, "tick_at": tick_at, "next_at": next_at}
+    return cursor.execute(sql("resume_schedule"), values).rowcount == 1
 
 
 def fire(
@@ -34,7 +47,6 @@ def fire(
     capacity: int,
     now: float,
 ) -> Receipt | Refusal | None:
-    """As `Store.fire_tick` says."""
     (is_next,) = cursor.execute(sql("is_next_tick"), (name, tick_at)).fetchone()
     if not is_next:
         return None

@@ -12,13 +12,13 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from ...errors import JobConflictError
-from ...model.job import OnDuplicate
 from ...model.logs import StoredChunk
-from ...model.newjob import ExportedJob, NewJob
+from ...model.newjob import ExportedJob
 from ...model.unique import refuse_second
-from ..sql_rows import chunk_of
+from ..sql_rows import chunk_of, exported_of, text_of
+from ..stored import ended_of
 from . import uniques
-from .rows import PLAIN_ROW, ended_of, history_of, more_values, new_row, read_error, read_progress, text_of
+from .rows import PLAIN_ROW, history_of, more_values, new_row
 from .statements import sql
 
 
@@ -66,8 +66,7 @@ def _adopted_row(job: ExportedJob, now: float) -> tuple[Any, ...]:
     )
 
 
-def export(cursor: sqlite3.Cursor, limit: int, after: int) -> list[ExportedJob]:
-    """As `TransferStore.export` says."""
+def export(cursor: sqlite3.Cursor, limit: int, after: int = 0) -> list[ExportedJob]:
     rows = cursor.execute(sql("export"), (after, limit)).fetchall()
     logs: defaultdict[int, list[StoredChunk]] = defaultdict(list)
     for job, *chunk in cursor.execute(sql("export_logs"), (text_of([row[0] for row in rows]),)):
@@ -75,38 +74,15 @@ def export(cursor: sqlite3.Cursor, limit: int, after: int) -> list[ExportedJob]:
     return [_exported_of(row, logs[row[0]]) for row in rows]
 
 
+def discard(cursor: sqlite3.Cursor, now: float, ids: Sequence[str]) -> int:
+    names = uniques.names_of(cursor, ids)
+    discarded = cursor.execute(sql("discard"), (text_of(list(ids)),)).rowcount
+    uniques.order_names(cursor, names)
+    return discarded
+
+
 def _exported_of(row: Sequence[Any], logs: Sequence[StoredChunk]) -> ExportedJob:
-    """A row of export.sql."""
-    number, id, type, queue, payload, max_retries, priority, run_at, deadline, fingerprint, key, *kept = row
-    attempts, runs, created_at, started_at, error, progress, history, *more = kept
-    expires_at, unique, on_duplicate, max_wait, tags, trace = more
-    return ExportedJob(
-        number=number,
-        job=NewJob(
-            id=id,
-            type=type,
-            queue=queue,
-            payload=payload.encode() if isinstance(payload, str) else payload,
-            max_retries=max_retries,
-            priority=priority,
-            delay=0.0,
-            run_at=run_at,
-            deadline=deadline,
-            fingerprint=fingerprint,
-            key=key,
-            expires_at=expires_at,
-            unique=unique,
-            on_duplicate=None if on_duplicate is None else OnDuplicate(on_duplicate),
-            max_wait=max_wait,
-            tags=() if tags is None else tuple(msgspec.json.decode(tags)),
-            trace=trace,
-        ),
-        attempts=attempts,
-        runs=runs,
-        created_at=created_at,
-        started_at=started_at,
-        error=None if error is None else read_error(error),
-        progress=None if progress is None else read_progress(progress),
-        history=history_of(history),
-        logs=tuple(logs),
+    *_, history, _, _, _, _, tags, _ = row
+    return exported_of(
+        row, history=history_of(history), tags=() if tags is None else msgspec.json.decode(tags), logs=logs
     )

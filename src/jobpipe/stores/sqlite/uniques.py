@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from ...model.newjob import NewJob
 from ...model.unique import Named, Waiting
-from .rows import more_values, text_of
+from ..sql_rows import text_of
+from .rows import more_values
 from .statements import sql
 
 
