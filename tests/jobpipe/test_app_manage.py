@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TypedDict
 
 import pytest
@@ -201,6 +202,14 @@ def test_a_wrong_filter_is_refused(on: On) -> None:
                     await call(**wrong)
 
     on(scenario)
+
+
+def test_a_wrong_filter_is_refused_before_the_store_is_opened(tmp_path: Path) -> None:
+    pipe = Jobpipe(f"sqlite:///{tmp_path}/jobs.db")
+    for call in (pipe.cancel_many_sync, pipe.retry_many_sync, pipe.delete_many_sync):
+        with pytest.raises(BadInputError, match=r"^all must be true"):
+            call()
+    assert not list(tmp_path.iterdir())
 
 
 # Pausing

@@ -216,11 +216,13 @@ class Jobs:
 
     async def retry_many(self, *, all: bool = False, **filters: Unpack[JobFilter]) -> int:
         """Run all failed and cancelled jobs that match again; returns the number of jobs."""
-        return await self._each(self.store.retry, sources(Move.REVIVE), chosen_of(all, filters))
+        chosen = chosen_of(all, filters)
+        return await self._each(self.store.retry, sources(Move.REVIVE), chosen)
 
     async def delete_many(self, *, all: bool = False, **filters: Unpack[JobFilter]) -> int:
         """Delete all finished jobs that match; returns the number of jobs."""
-        return await self._each(self.store.delete, tuple(sorted(FINISHED)), chosen_of(all, filters))
+        chosen = chosen_of(all, filters)
+        return await self._each(self.store.delete, tuple(sorted(FINISHED)), chosen)
 
     async def pause(self, queue: str) -> QueueInfo:
         """Start no more jobs of the queue."""
@@ -269,13 +271,14 @@ class Jobs:
     ) -> int:
         """Page through the jobs that match, and apply the verb to each with one of these statuses."""
         statuses = able if filter.status is None else [each for each in able if each is filter.status]
+        store, async_store, _ = self.gateway
         count = 0
         for status in statuses:
             before: int | None = None
             chosen = replace(filter, status=status)
             while True:
-                page = await self.async_store.call(self.store.page, chosen, MOST_AT_ONCE, before)
-                found = await self.async_store.call(verb, [job.id for job in page.jobs])
+                page = await async_store.call(store.page, chosen, MOST_AT_ONCE, before)
+                found = await async_store.call(verb, [job.id for job in page.jobs])
                 count += sum(each in able for each in found)
                 before = page.next
                 if before is None:

@@ -84,7 +84,8 @@ def key_of(key: Callable[[Any], Any], argument: Any) -> str:
             "payload", f"has no key for the limits of its type: {error.__class__.__name__}: {error}"
         ) from error
     text = str(found) if isinstance(found, int) and not isinstance(found, bool) else found
-    if not isinstance(text, str) or not text or clean(text, LONGEST_KEY) != text:
+    is_short = isinstance(text, str) and 1 <= len(text) <= LONGEST_KEY
+    if not is_short or clean(text, LONGEST_KEY) != text:
         raise BadInputError(
             "payload",
             f"has an invalid key for the limits of its type: it must be a whole number or a string of 1 to "

@@ -136,7 +136,7 @@ def read(fields: Any, where: str = "") -> JobRequest:
     return check(convert(fields, JobRequest, where), where)
 
 
-_OPTIONS = set(JobRequest.__struct_fields__) - {"id", "type", "queue", "payload"}
+_OPTIONS = [name for name in JobRequest.__struct_fields__ if name not in ("id", "type", "queue", "payload")]
 _options = attrgetter(*_OPTIONS)
 _NO_OPTIONS = (UNSET,) * len(_OPTIONS)
 

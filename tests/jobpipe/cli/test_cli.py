@@ -168,7 +168,7 @@ def test_serve_has_a_flag_for_every_setting_and_worker_for_all_but_the_web() -> 
             "error: --on-duplicate must be",
         ),
         (["enqueue", "echo", "1", "--expires-in", "-1"], "error: --expires-in must be"),
-        (["enqueue", "echo", "1", "--tag", "a", "--tag", ""], "error: --tag"),
+        (["enqueue", "echo", "1", "--tag", "a", "--tag", ""], "error: --tag must not be empty"),
         (["enqueue", "a b", "1"], "error: TYPE "),
         (["enqueue", "echo", "hello"], """such as '"hello"'"""),
         (["enqueue", "echo", '{"a":1,"a":2}'], "the key 'a' appears twice"),

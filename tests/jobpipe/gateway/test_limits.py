@@ -12,7 +12,7 @@ import pytest
 from msgspec import Struct
 
 from jobpipe import BadInputError, Jobpipe, JobStatus, Reason
-from jobpipe.gateway.limits import rate_text
+from jobpipe.gateway.limits import key_of, rate_text
 from jobpipe.model.request import JobRequest
 from rate_envelope_queue import Rate, RateLimited
 
@@ -239,6 +239,14 @@ def test_each_key_has_a_limit_of_its_own(pipe: Jobpipe) -> None:
 
     run(scenario())
     assert order == {"a": [*range(0, 18, 3)], "b": [*range(1, 18, 3)], "c": [*range(2, 18, 3)]}
+
+
+def test_a_key_is_a_number_or_a_short_text() -> None:
+    assert key_of(lambda payload: payload, 17) == "17"
+    assert key_of(lambda payload: payload, "a" * 200) == "a" * 200
+    for wrong in ("", "a" * 201, "a" * 200 + "…", "a\0b", "\ud800", True, 1.5, None):
+        with pytest.raises(BadInputError, match="invalid key"):
+            key_of(lambda payload: payload, wrong)
 
 
 def test_busy_key_is_named_and_holds_up_no_other(pipe: Jobpipe) -> None:

@@ -41,7 +41,9 @@ def _names(command: Callable[..., Any]) -> Iterator[tuple[str, str]]:
     for parameter in inspect.signature(command, eval_str=True).parameters.values():
         for each in get_args(parameter.annotation):
             if isinstance(each, OptionInfo):
-                flags = [flag for flag in each.param_decls or () if flag.startswith("--")]
+                # Why the default: that is where an annotation has its first flag, before typer has read it.
+                given = (each.default, *(each.param_decls or ()))
+                flags = [flag for flag in given if isinstance(flag, str) and flag.startswith("--")]
                 yield parameter.name, flags[0] if flags else f"--{parameter.name.replace('_', '-')}"
             elif isinstance(each, ArgumentInfo):
                 shown = each.metavar or parameter.name.upper()

@@ -7,6 +7,7 @@ second one would take other jobs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from ...errors import BadInputError, StoreRefusedError
@@ -16,9 +17,7 @@ from ..driving import drive
 from . import verbs
 from .address import Address, address_of
 from .checking import refuse_unfit, remarks
-from .records import (
-    pack,
-)
+from .records import pack
 from .scripts import script
 from .server import Server
 from .verbs import Call, Verb
@@ -38,11 +37,10 @@ def open_redis(url: str) -> RedisStore:
     return RedisStore(url)
 
 
-def _driven(
-    verb: Callable[P, Verb[T]],
-) -> Callable[Concatenate[RedisStore, P], T]:
+def _driven(verb: Callable[P, Verb[T]]) -> Callable[Concatenate[RedisStore, P], T]:
     """A verb as a method that blocks."""
 
+    @wraps(verb)
     def method(store: RedisStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return drive(verb(*args, **kwargs), store._run)
 
@@ -65,7 +63,7 @@ class RedisStore:
         now = "" if self._clock is None else repr(self._clock())
         return self._server.run(script(call.script), now, pack(call.told), may_repeat=call.may_repeat)
 
-    # Being there
+    # Lifecycle
 
     def migrate(self) -> list[str]:
         refuse_unfit(self._server)
@@ -86,14 +84,14 @@ class RedisStore:
     def close(self) -> None:
         self._server.close()
 
-    # Putting in
+    # Enqueue
 
     insert = _driven(verbs.insert)
 
     def insert_in(self, connection: Any, batch: Sequence[NewJob], *, capacity: int = 0) -> Answer:
         raise BadInputError("connection", f"cannot be used with {self.url}, which has no transactions")
 
-    # Running
+    # Run
 
     claim = _driven(verbs.claim)
     begin = _driven(verbs.begin)
@@ -104,7 +102,7 @@ class RedisStore:
     release = _driven(verbs.release)
     rescue = _driven(verbs.rescue)
 
-    # Steering
+    # Manage
 
     cancel = _driven(verbs.cancel)
     retry = _driven(verbs.retry)
@@ -112,7 +110,7 @@ class RedisStore:
     pause = _driven(verbs.pause)
     resume = _driven(verbs.resume)
 
-    # Looking
+    # Inspect
 
     get = _driven(verbs.get)
     logs = _driven(verbs.logs)
@@ -149,6 +147,6 @@ class RedisStore:
     adopt = _driven(verbs.adopt)
     discard = _driven(verbs.discard)
 
-    # Tidying
+    # Maintain
 
     prune = _driven(verbs.prune)

@@ -9,6 +9,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 from urllib.parse import unquote
@@ -60,6 +61,7 @@ def _reads(
 ) -> Callable[Concatenate[SqliteStore, P], T]:
     """A verb that reads, as a method."""
 
+    @wraps(verb)
     def method(store: SqliteStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
         with store._reading() as cursor:
             return verb(cursor, *args, **kwargs)
@@ -72,6 +74,7 @@ def _writes(
 ) -> Callable[Concatenate[SqliteStore, P], T]:
     """A verb that writes, as a method: within a transaction, told what time it is."""
 
+    @wraps(verb)
     def method(store: SqliteStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
         with store._writing(synced=synced) as (cursor, now):
             return verb(cursor, now, *args, **kwargs)
