@@ -78,3 +78,14 @@ def test_a_shell_has_it_as_a_command(tmp_path: Path) -> None:
     assert ended.returncode == 2
     assert ended.stdout.startswith("jobpipe ")
     assert "nonsense" in ended.stderr
+
+
+def test_it_finds_what_its_path_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "found.py").write_text("from jobpipe import Jobpipe\npipe = Jobpipe()\n")
+    env = {**os.environ, "PYTHONPATH": str(tmp_path / "elsewhere")}
+    command = [*JOBPIPE, "enqueue", "echo", "--app", "found:pipe"]
+    with starting.popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, text=True) as process:
+        assert is_fork(process)
+        assert process.communicate(timeout=LIMIT)[0]
+    assert process.returncode == 0

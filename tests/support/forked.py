@@ -140,7 +140,7 @@ def become(
 
         vars(failpoints).update(_FOLDER=env["JOBPIPE_DIE_AT"], ARE_ON=True)
     sys.stdout.reconfigure(line_buffering=os.isatty(1))  # type: ignore[union-attr]
-    sys.path[0] = os.getcwd()
+    sys.path[:1] = [os.getcwd(), *filter(None, env.get("PYTHONPATH", "").split(os.pathsep))]
     sys.argv[1:] = arguments
     code = 0
     try:

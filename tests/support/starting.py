@@ -58,7 +58,8 @@ def shell_command() -> str:
 
 
 def _of_python(env: Any) -> dict[str, str]:
-    return {name: env[name] for name in env if name.startswith("PYTHON")}
+    """What an interpreter looks at when it starts; the path is taken over by a fork, too."""
+    return {name: env[name] for name in env if name.startswith("PYTHON") and name != "PYTHONPATH"}
 
 
 class _Fork(subprocess.Popen[Any]):

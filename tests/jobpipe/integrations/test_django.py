@@ -18,7 +18,10 @@ def test_cases(path: Path, request: pytest.FixtureRequest) -> None:
     env = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "JOBPIPE_"))}
     if "TEST_DJANGO_POSTGRES" in path.read_text(encoding="utf-8"):
         env["TEST_DJANGO_POSTGRES"] = request.getfixturevalue("postgres_url")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(path)]
+    unneeded = [
+        f"-pno:{name}" for name in ("cacheprovider", "xdist", "schemathesis")
+    ]  # the last takes a second
+    command = [sys.executable, "-m", "pytest", "-q", *unneeded, str(path)]
     ended = subprocess.run(
         command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=120, check=False
     )
