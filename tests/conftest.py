@@ -31,6 +31,12 @@ if "-B" not in sys.orig_argv:  # as the mutations say, whose source changes with
 # Why: a process with half a million objects, most of which stay, spends a twelfth of its time looking for garbage.
 gc.set_threshold(50_000, 20, 20)
 
+
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()  # the tests themselves stay: who collects all garbage need not look at them
+
+
 settings.register_profile(
     "suite", deadline=None
 )  # Why: that an example took long says that the machine is busy

@@ -101,7 +101,7 @@ class Service:
         self.port = httpx.URL(self.url).port or 0
         token = (env or {}).get("JOBPIPE_TOKEN")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self.client = httpx.Client(base_url=self.url, headers=headers, timeout=20)
+        self.client = httpx.Client(verify=False, base_url=self.url, headers=headers, timeout=20)
         self._wait_until_ready()
 
     def _wait_until_ready(self) -> None:

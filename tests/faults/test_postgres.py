@@ -141,7 +141,7 @@ def test_service_waits_for_a_server_that_is_not_there_yet(start: Start, own_post
         port = free.getsockname()[1]
     service = start("serve", "--store", own_postgres.url, "--port", str(port))
     service.line("the store is away, and waited for")
-    with httpx.Client(base_url=f"http://127.0.0.1:{port}") as http:
+    with httpx.Client(verify=False, base_url=f"http://127.0.0.1:{port}") as http:
         assert eventually(lambda: _status(http, "/health")) == 200
         assert _status(http, "/readyz") == 503
         own_postgres.start()

@@ -232,7 +232,9 @@ def test_it_is_served_by_uvicorn_under_a_root_path(pipe: Jobpipe) -> None:
         config = uvicorn.Config(pipe.asgi(), root_path="/queue", log_config=None)
         server = uvicorn.Server(config)
         serving = asyncio.create_task(server._serve([listener]))
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{listener.getsockname()[1]}") as call:
+        async with httpx.AsyncClient(
+            verify=False, base_url=f"http://127.0.0.1:{listener.getsockname()[1]}"
+        ) as call:
             await call.post("/enqueue", json={"id": "a", "payload": 5})
             assert (await call.get("/jobs/a/wait")).json()["result"] == 5
             assert (await call.get("/openapi.json")).json()["servers"] == [{"url": "/queue"}]
@@ -253,7 +255,10 @@ def test_calls_that_take_long_do_not_hold_up_the_stop_for_longer_than_the_server
         server = uvicorn.Server(config)
         serving = asyncio.create_task(server._serve([listener]))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/queue/v1"
-        async with httpx.AsyncClient(base_url=url) as client, client.stream("GET", "/events") as stream:
+        async with (
+            httpx.AsyncClient(verify=False, base_url=url) as client,
+            client.stream("GET", "/events") as stream,
+        ):
             lines = stream.aiter_lines()
             assert await anext(lines) == ": connected"
             await client.post("/enqueue", json={"id": "later", "delay": 600})

@@ -56,7 +56,7 @@ def test_stream_begins_with_the_state_and_ends_with_the_last_one(pipe: Jobpipe) 
         async with (
             asyncio.timeout(LIMIT),
             serving(pipe) as server,
-            httpx.AsyncClient(base_url=server.url) as client,
+            httpx.AsyncClient(verify=False, base_url=server.url) as client,
         ):
             await pipe.enqueue("work", id="x", delay=0.01)
             async with client.stream("GET", "/jobs/x/events", timeout=LIMIT) as stream:
@@ -98,7 +98,7 @@ def test_stream_tells_each_line_once_where_lines_between_are_cut(pipe: Jobpipe) 
         async with (
             asyncio.timeout(LIMIT),
             serving(pipe) as server,
-            httpx.AsyncClient(base_url=server.url) as client,
+            httpx.AsyncClient(verify=False, base_url=server.url) as client,
         ):
             await pipe.enqueue("elsewhere", id="x")
             (claim,) = pipe.store.claim("w", ["elsewhere"], 1, LIMIT).claims
@@ -150,7 +150,7 @@ def test_stream_ends_with_the_service(pipe: Jobpipe) -> None:
         async with (
             asyncio.timeout(LIMIT),
             serving(pipe) as server,
-            httpx.AsyncClient(base_url=server.url) as client,
+            httpx.AsyncClient(verify=False, base_url=server.url) as client,
         ):
             await pipe.enqueue("echo", id="x", delay=3600)
             async with client.stream("GET", "/jobs/x/events", timeout=LIMIT) as stream:
@@ -176,7 +176,7 @@ def test_events_carry_progress_without_a_number(pipe: Jobpipe) -> None:
         async with (
             asyncio.timeout(LIMIT),
             serving(pipe) as server,
-            httpx.AsyncClient(base_url=server.url) as client,
+            httpx.AsyncClient(verify=False, base_url=server.url) as client,
         ):
             await pipe.enqueue("work", id="x")
             async with client.stream("GET", "/events", timeout=LIMIT) as stream:

@@ -63,7 +63,7 @@ def run(scenario: Any, **settings: Any) -> None:
     async def main() -> None:
         async with (
             serving(Jobpipe("memory://", **settings)) as server,
-            httpx.AsyncClient(base_url=server.url, timeout=20) as client,
+            httpx.AsyncClient(verify=False, base_url=server.url, timeout=20) as client,
         ):
             await scenario(server, client)
 
@@ -221,7 +221,7 @@ def test_a_reader_that_falls_behind_for_a_while_misses_nothing(apps: list[WebApp
     async def scenario(server: Server, client: httpx.AsyncClient) -> None:
         small = httpx.AsyncHTTPTransport(socket_options=[(socket.SOL_SOCKET, socket.SO_RCVBUF, 16_384)])
         async with (
-            httpx.AsyncClient(base_url=server.url, timeout=20, transport=small) as slow,
+            httpx.AsyncClient(verify=False, base_url=server.url, timeout=20, transport=small) as slow,
             slow.stream("GET", "/events") as response,
         ):
             stream = frames(response)
@@ -260,7 +260,10 @@ def test_the_stop_ends_streams_and_waits_and_keeps_reads_until_the_jobs_are_done
             await go.wait()
             return "finished"
 
-        async with serving(pipe) as server, httpx.AsyncClient(base_url=server.url, timeout=20) as client:
+        async with (
+            serving(pipe) as server,
+            httpx.AsyncClient(verify=False, base_url=server.url, timeout=20) as client,
+        ):
             await client.post("/enqueue", json={"id": "s", "type": "slow"})
             await client.post("/enqueue", json={"id": "later", "delay": 600})
             await begun.wait()
@@ -312,7 +315,7 @@ def test_the_stop_does_not_wait_for_streams_that_nobody_reads(apps: list[WebApp]
     async def main() -> None:
         began_at = 0.0
         async with serving(Jobpipe("memory://", workers=0, queue_size=0)) as server:
-            async with httpx.AsyncClient(base_url=server.url) as client:
+            async with httpx.AsyncClient(verify=False, base_url=server.url) as client:
                 streams = [await raw_stream(server) for _ in range(20)]
                 jobs_ = [{"queue": "q" * 100, "type": "t" * 100} for _ in range(1_000)]
                 await client.post("/enqueue/batch", json={"jobs": jobs_})
@@ -339,7 +342,10 @@ def test_a_store_that_is_away_at_the_start_is_waited_for(
             return []
 
     async def main() -> None:
-        async with serving(Jobpipe(Late())) as server, httpx.AsyncClient(base_url=server.url) as client:
+        async with (
+            serving(Jobpipe(Late())) as server,
+            httpx.AsyncClient(verify=False, base_url=server.url) as client,
+        ):
             assert (await client.get("/readyz")).status_code == 200
         assert [record.message for record in caplog.records if "waited for" in record.message] == [
             "the store is away, and waited for: no answer yet"
