@@ -302,7 +302,7 @@ def fire_tick(
 ) -> Verb[Receipt | Refusal | None]:
     bounds = Bounds(capacity)
     told = (name, tick_at, next_at, new_values(job) if job else False, bounds)
-    # Why not twice: the second time would find the next tick, and say that somebody else was first.
+    # Why not twice: the second time would find the next tick, and say that another process was first.
     packed = yield Call("fire_tick", told, may_repeat=False)
     if packed is None or job is None:
         return None

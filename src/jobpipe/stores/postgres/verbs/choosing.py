@@ -126,7 +126,7 @@ class Choice:
         yield self._step("opened", **_names(ways), opens_at=opens_at, insured_at=self._now + INSURANCE)
 
     def _read_on(self, lanes: Sequence[_Lane], most: int) -> Conversation[None]:
-        """Read the next so many in each lane, and all the gates that they will meet."""
+        """Read the next jobs of each lane, and all the gates that they will meet."""
         if not lanes or not most:
             return
         values = {
@@ -159,7 +159,7 @@ class Choice:
         self._gates.update((yield from self._read_gates(unread)))
 
     def _walk(self, lane: _Lane) -> Iterator[Candidate]:
-        """What was brought of a lane; whoever takes the last sees to it that there is more, if there is."""
+        """The jobs read of a lane; when the last one is taken, more are read, if there are any."""
         unread = self._unread[lane]
         while unread:
             yield unread.popleft()

@@ -23,14 +23,14 @@ _PATIENCE = 2_000
 
 
 class Order(NamedTuple):
-    """What somebody wants to claim."""
+    """What a worker wants to claim."""
 
     worker: str
     types: list[str]
     limit: int
     lease: float
     begin: int | None
-    """So many of them begin; None for all."""
+    """The number of those that begin; None for all."""
     queues: QueueChoice | None = None
 
     def parts(self) -> list[Self]:

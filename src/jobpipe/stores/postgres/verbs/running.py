@@ -1,4 +1,4 @@
-"""What becomes of jobs that somebody holds: begun, kept, settled, given back or rescued; and signs of life of workers."""
+"""What happens to jobs with a lease: they are begun, extended, settled, released or rescued; and heartbeats of workers."""
 
 from __future__ import annotations
 
