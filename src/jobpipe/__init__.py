@@ -21,7 +21,10 @@ if TYPE_CHECKING:
         Retry,
         ScheduleNotFoundError,
         SettingsError,
+        SignalRefusedError,
+        SignalTimeout,
         Snooze,
+        StepResultError,
         StoppingError,
         StoreAwayError,
         StoreError,
@@ -39,7 +42,8 @@ if TYPE_CHECKING:
     from .jobtypes.current import CurrentJob, JobLogFilter, current_job
     from .jobtypes.jobtype import JobType
     from .model.counts import FailureGroup, Failures
-    from .model.job import Attempt, Job, JobError, JobStatus, OnDuplicate, Progress
+    from .model.durable import SignalReceipt
+    from .model.job import Attempt, Job, JobError, JobStatus, OnDuplicate, Progress, StepInfo
     from .model.logs import JobLogs, LogLine
     from .model.request import JobRequest
     from .settings import Settings
@@ -89,8 +93,13 @@ __all__ = [
     "ScheduleRequest",
     "Settings",
     "SettingsError",
+    "SignalReceipt",
+    "SignalRefusedError",
+    "SignalTimeout",
     "Snooze",
     "Stats",
+    "StepInfo",
+    "StepResultError",
     "StoppingError",
     "StoreAwayError",
     "StoreError",
@@ -105,6 +114,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "model.durable": ("SignalReceipt",),
     "app": ("Jobpipe",),
     "client.client": ("Client",),
     "jobtypes.current": (
@@ -113,6 +123,9 @@ _MODULES = {
         "current_job",
     ),
     "errors": (
+        "StepResultError",
+        "SignalTimeout",
+        "SignalRefusedError",
         "BadInputError",
         "Cancel",
         "DuplicateError",
@@ -144,6 +157,7 @@ _MODULES = {
     ),
     "jobtypes.jobtype": ("JobType",),
     "model.job": (
+        "StepInfo",
         "Attempt",
         "Job",
         "JobError",

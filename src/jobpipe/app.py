@@ -245,16 +245,17 @@ class Jobpipe(Registry, Jobs):
         own = [each.limit for each in self.types.values() if each.limit is not None]
         return await self.async_store.call(look_at_limits, self.store, [*own, *self.queue.limits])
 
-    async def retry(self, id: str, *, payload: Any = UNSET) -> Job:
+    async def retry(self, id: str, *, payload: Any = UNSET, from_start: bool = False) -> Job:
         """Run a failed or cancelled job again, with all its retries; WrongStatusError for others, or DuplicateError.
 
-        A new `payload` is checked as in `enqueue`, and replaces that of the job.
+        Its steps are not run again, unless it is to run `from_start`. A new `payload` is checked as in `enqueue`, replaces that
+        of the job, and lets it run from the start.
         """
         renewed = None
         if payload is not UNSET:
             job_type = self.types.get((await self.get(id)).type)
             renewed = renew(payload, job_type, self.settings.max_payload)
-        return await self._retry(id, renewed)
+        return await self._retry(id, renewed, from_start=from_start or renewed is not None)
 
     # The same from any thread
 

@@ -3,11 +3,14 @@
 JobpipeError
   BadInputError(ValueError)            a value is wrong; `field` names it
     PayloadTooLargeError               the payload is larger than the limit
+    StepResultError                    what a step returned cannot be recorded
     TooManyNamesError                  the limit on pairs of queue and type is reached
   JobNotFoundError(LookupError)        no job has that id
   ScheduleNotFoundError(LookupError)   no schedule has that name
   JobConflictError                     the id is taken by a job with other content
     DuplicateError                     another job of the same unique name waits
+  SignalRefusedError                   the job does not take the signal
+  SignalTimeout                        no signal came in time; raised by `wait_for`
   WrongStatusError                     the job's status does not allow it
   QueueFullError                       too many jobs are ready in the queue
     TooManyScheduledError              too many jobs of the store are scheduled
@@ -73,6 +76,10 @@ class TooManyNamesError(BadInputError):
         self.queue = queue
         self.type = type
         self.most = most
+
+
+class StepResultError(BadInputError):
+    """The result of a step is no JSON, or too large. Not caught, it fails the job, which is not retried: the step was run."""
 
 
 class JobNotFoundError(JobpipeError, LookupError):
@@ -148,6 +155,23 @@ class TooManyScheduledError(QueueFullError):
 
     def _full(self, queue: str) -> str:
         return "too many jobs are scheduled"
+
+
+class SignalRefusedError(JobpipeError):
+    """The job does not take the signal; nothing was changed."""
+
+    def __init__(self, id: str, name: str, problem: str) -> None:
+        super().__init__(f"the signal {name!r} of job {id!r} {problem}")
+        self.id = id
+        self.name = name
+
+
+class SignalTimeout(JobpipeError):
+    """No signal of that name came in time. Not caught, it fails the job, which is not retried."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"no signal {name!r} came in time")
+        self.name = name
 
 
 class StoppingError(JobpipeError):

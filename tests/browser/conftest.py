@@ -67,6 +67,23 @@ async def sized(payload: Sized):
 async def letter(payload):
     await held()
 
+@pipe.job("order", queue="orders", max_retries=0)
+async def order(payload):
+    # Steps as the payload names them, then a signal, whose payload is the result of the last step.
+    job = current_job()
+    for name, result in payload["steps"]:
+        await job.step(name, lambda: result)
+    answer = await job.wait_for(payload.get("signal", "approved"), timeout=payload.get("timeout"))
+    await job.step("ship", lambda: answer)
+    if answer == "refuse":
+        raise ValueError("the shop is closed")
+    return answer
+
+@pipe.job("nap", queue="orders")
+async def nap(seconds):
+    await current_job().step("lie down", lambda: "comfortable")
+    await current_job().sleep("siesta", seconds)
+
 @pipe.cron("30 7 * * 1-5", tz="Europe/Berlin", name="digest")
 async def digest():
     return "sent"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobpipe.errors import DuplicateError
 from jobpipe.model.gate import Limit
-from jobpipe.model.job import FINISHED, TRANSITIONS, WAITING, JobStatus, Move
+from jobpipe.model.job import FINISHED, PENDING, TRANSITIONS, JobStatus, Move
 from jobpipe.stores.base import (
     Answer,
     Claim,
@@ -199,7 +199,7 @@ class Witness:
             self._tell(f"begin {lease.id} by {lease.worker}: {state}")
             if (held is None) != (state is LeaseState.LOST):
                 raise self.fail(f"{lease.worker} began {lease.id}, and heard that its lease is {state}")
-            if held is not None and life.status in WAITING:
+            if held is not None and life.status in PENDING:
                 self._begin(life)
         return states
 
@@ -208,7 +208,7 @@ class Witness:
         self._tell(f"claim {claim.id} by {lease.worker} attempt {claim.attempts}")
         if life.held is not None:
             raise self.fail(f"{claim.id} was leased to {lease.worker} and to {life.held.lease.worker}")
-        if life.status not in WAITING:
+        if life.status not in PENDING:
             raise self.fail(f"{claim.id} was claimed, and is {life.status}")
         if claim.attempts != life.attempts + 1:
             raise self.fail(f"{claim.id} has had {life.attempts} attempts, the store counts {claim.attempts}")
@@ -273,7 +273,7 @@ class Witness:
             if self._held(lease) is not None:
                 if not is_recorded:
                     raise self.fail(f"{lease.worker} has the lease of {lease.id}, its outcome was refused")
-                if life.status in WAITING:
+                if life.status in PENDING:
                     self._begin(life)
                 self._end_run(life, each.outcome)
                 life.settled, life.is_suspect = lease.token, False
@@ -303,7 +303,7 @@ class Witness:
             if life.held.until > self._world.now + _EPSILON:
                 raise self.fail(f"{each.id} was rescued from {each.worker}, whose lease was alive")
             self.rescues += 1
-            life.is_suspect |= life.status in WAITING
+            life.is_suspect |= life.status in PENDING
             is_last = life.attempts > life.new.max_retries
             self._end_lease(life, Outcome(move=Move.FAIL if is_last else Move.RESCUE))
             if each.status is not life.status:
@@ -312,7 +312,7 @@ class Witness:
 
     def _end_lease(self, life: Life, outcome: Outcome) -> None:
         """What was claimed ahead loses nothing."""
-        if life.status in WAITING:
+        if life.status in PENDING:
             life.held = None
         else:
             self._end_run(life, outcome)
@@ -329,7 +329,7 @@ class Witness:
         self._move(life, TRANSITIONS[JobStatus.RUNNING][move])
 
     def _move(self, life: Life, status: JobStatus) -> None:
-        life.status = JobStatus.QUEUED if status in WAITING else status
+        life.status = JobStatus.QUEUED if status in PENDING else status
         if status in FINISHED:
             life.ends += 1
             if life.ends > 1:
@@ -344,7 +344,7 @@ class Witness:
             self._tell(f"cancel {id}: {status}")
             if life.status is JobStatus.RUNNING:
                 life.is_cancel_asked = True
-            elif life.status in WAITING:
+            elif life.status in PENDING:
                 life.held = None
                 self._move(life, JobStatus.CANCELLED)
         return found
@@ -363,7 +363,7 @@ class Witness:
 
     def _found(self, id: str, status: JobStatus | None) -> Life:
         life = self.lives[id]
-        seen = JobStatus.QUEUED if status in WAITING else status
+        seen = JobStatus.QUEUED if status in PENDING else status
         if seen is not life.status:
             raise self.fail(f"{id} was found {status}, and is {life.status}")
         return life

@@ -57,6 +57,8 @@ async def lead_to(pipe: Jobpipe, status: JobStatus, id: str | None = None, **opt
             finish(pipe.store, claim, result="fine")
         elif status is JobStatus.FAILED:
             finish(pipe.store, claim, Move.FAIL, error=BOOM)
+        elif status is JobStatus.WAITING:
+            finish(pipe.store, claim, Move.WAIT, name="go", delay=3600)
     assert (await pipe.get(id)).status is status
     return id
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .render.progress import Bar
     from .target import Target
 
-_WORTH_A_WORD = {"no_worker", "paused"}
+_WORTH_A_WORD = {"no_worker", "paused", "signal"}
 """Reasons for which a batch does not run until somebody does something about it."""
 
 

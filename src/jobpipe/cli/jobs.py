@@ -8,18 +8,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..errors import BadInputError
 from .completion.candidates import complete_id, complete_queue, complete_status, complete_type
 from .options import option, whole_number, with_options, with_target
 
 if TYPE_CHECKING:
+    from ..model.job import Job
     from .target import Target
 
-NOT_IN_LISTS = ("payload", "result", "history", "on_duplicate", "max_wait")
+NOT_IN_LISTS = ("payload", "result", "history", "steps", "on_duplicate", "max_wait")
 """Fields of a job that lists do not show."""
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]
 Utc = Annotated[bool, typer.Option("--utc", help="show times in UTC, not in local time")]
 Id = Annotated[str, typer.Argument(metavar="ID", help="id of the job", autocompletion=complete_id)]
-_STATUSES = "only jobs with this status: queued, done, …"
+_SUSPENDED = ("sleep", "signal")
+"""Reasons for which a job that has begun does not go on."""
+_STATUSES = "only jobs with this status: queued, waiting, done, …"
 
 with_filters = with_options(
     "filters",
@@ -55,15 +59,24 @@ def job(
     *,
     id: Id,
     explain: Annotated[bool, typer.Option("--explain", help="explain why it is not running")] = False,
+    steps: Annotated[
+        bool, typer.Option("--steps", help="list its steps; --json has their whole results")
+    ] = False,
     utc: Utc = False,
     json: Json = False,
     target: Target,
 ) -> None:
-    """Show a job with its history."""
+    """Show a job with its history, its steps, and the signal or the end of the sleep that it waits for."""
+    if explain and steps:
+        raise BadInputError("--explain", "and --steps exclude each other")
     if explain:
         show("explanation", target.explain(id), json)
+    elif steps:
+        show("steps", target.steps(id), json, zone_of(utc))
+    elif json:
+        show("job", target.job(id), json)
     else:
-        show("job", target.job(id), json, zone_of(utc))
+        _show_whole(target.job(id), target, zone_of(utc))
 
 
 @with_target
@@ -97,6 +110,20 @@ def stats(*, json: Json = False, target: Target) -> None:
 
 
 COMMANDS = (jobs, job, failures, queues, workers, limits, stats)
+
+
+def _show_whole(job: Job, target: Target, zone: tzinfo | None) -> None:
+    """For people: with all of its steps, and what it waits for if it is suspended."""
+    from msgspec.structs import replace
+
+    from ..model.durable import SHOWN_STEPS
+    from .render.tables import print_job
+
+    if len(job.steps) >= SHOWN_STEPS:
+        job = replace(job, steps=tuple(target.steps(job.id)))
+    may_be_suspended = job.started_at is not None and job.status in ("scheduled", "waiting")
+    why = target.explain(job.id) if may_be_suspended else None
+    print_job(job, zone, why.text if why is not None and why.reason in _SUSPENDED else None)
 
 
 def show(what: str, found: Any, as_json: bool, *zone: tzinfo | None) -> None:

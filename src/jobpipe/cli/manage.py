@@ -1,4 +1,4 @@
-"""`cancel`, `retry`, `delete`, `pause` and `resume`: manage jobs and queues."""
+"""`cancel`, `retry`, `delete`, `signal`, `pause` and `resume`: manage jobs and queues."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import typer
 
 from ..errors import BadInputError, DuplicateError, JobNotFoundError, WrongStatusError
 from ..model.text import counted
-from .completion.candidates import complete_id, complete_queue
+from .completion.candidates import complete_id, complete_queue, complete_signal
 from .guard import fail
-from .jobs import NOT_IN_LISTS, Json, show, with_filters
+from .jobs import NOT_IN_LISTS, Id, Json, show, with_filters
 from .options import option, typed_payload, with_place, with_target
 
 if TYPE_CHECKING:
@@ -25,6 +25,10 @@ Ids = Annotated[
 ]
 All = Annotated[bool, typer.Option("--all", help="all jobs")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="do not ask for confirmation")]
+SignalName = Annotated[
+    str,
+    typer.Argument(metavar="NAME", help="the name that the job waits for", autocompletion=complete_signal),
+]
 Name = Annotated[
     str, typer.Argument(metavar="QUEUE", help="name of the queue", autocompletion=complete_queue)
 ]
@@ -52,15 +56,24 @@ def retry(
     ids: Ids = None,
     filters: Mapping[str, str],
     all: All = False,
-    payload: Annotated[str | None, option("JSON", "the payload to run with, of one job")] = None,
+    payload: Annotated[
+        str | None, option("JSON", "the payload to run with, of one job; it then runs from the start")
+    ] = None,
+    from_start: Annotated[
+        bool, typer.Option("--from-start", help="run finished steps again, too, of jobs by their ID")
+    ] = False,
     yes: Yes = False,
     json: Json = False,
     flags: Mapping[str, Any],
 ) -> None:
-    """Run failed and cancelled jobs again: by id, or all that match."""
+    """Run failed and cancelled jobs again: by id, or all that match. Their steps that have finished are not run again."""
     options = {} if payload is None else {"payload": typed_payload(payload, "--payload")}
     if options and len(ids or []) != 1:
         raise BadInputError("--payload", "can be given for one job only, by its ID")
+    if from_start:
+        if not ids:
+            raise BadInputError("--from-start", "can be given for jobs by their ID only")
+        options["from_start"] = True
     _manage("retry", ids or [], filters, all, yes, json, flags, **options)
 
 
@@ -80,6 +93,26 @@ def delete(
 
 
 @with_target
+def signal(
+    *,
+    id: Id,
+    name: SignalName,
+    payload: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="PAYLOAD",
+            help='JSON, such as \'{"by": "ada"}\': what wait_for returns',
+            show_default="null",
+        ),
+    ] = None,
+    json: Json = False,
+    target: Target,
+) -> None:
+    """Send a signal to a job that waits for it, or will. The first of a name wins: the same again changes nothing."""
+    show("signal", target.signal(id, name, typed_payload(payload or "null")), json)
+
+
+@with_target
 def pause(*, queue: Name, json: Json = False, target: Target) -> None:
     """Pause a queue: no more of its jobs start."""
     show("queue_state", target.hold("pause", queue), json)
@@ -91,7 +124,7 @@ def resume(*, queue: Name, json: Json = False, target: Target) -> None:
     show("queue_state", target.hold("resume", queue), json)
 
 
-COMMANDS = (cancel, retry, delete, pause, resume)
+COMMANDS = (cancel, retry, delete, signal, pause, resume)
 
 
 def _manage(

@@ -21,7 +21,7 @@ from ..client import verbs
 from ..client.call import Verb
 from ..errors import BadInputError, ForbiddenError, JobNotFoundError, SettingsError, UnauthorizedError
 from ..gateway.explain import Explanation, Reason
-from ..gateway.jobs import MOST_AT_ONCE
+from ..gateway.jobs import MOST_AT_ONCE, get_whole
 from ..gateway.timetable import ScheduleInfo
 from ..gateway.views import QueueInfo, worker_of
 from ..model.job import FINISHED, Job, Move, sources
@@ -143,8 +143,10 @@ class Target(ABC):
     page = _Asked("page", verbs.page)
     job = _Asked("get", verbs.get)
     job_within = _Asked("wait", verbs.wait)
+    steps = _Asked("steps", verbs.steps)
     logs = _Asked("logs", verbs.logs)
     explain = _Asked("explain", verbs.explain)
+    signal = _Asked("signal", verbs.signal)
     delete = _Asked("delete", verbs.delete)
     stats = _Asked("stats", verbs.stats)
     failures = _Asked("failures", verbs.failures)
@@ -223,7 +225,7 @@ class StoreTarget(Target):
         return [worker_of(each) for each in found] if verb == "workers" else found
 
     def _job(self, id: str) -> Job:
-        job = self._pipe.store.get(id)
+        job = get_whole(self._pipe.store, id)
         if job is None:
             raise JobNotFoundError(id)
         return job
@@ -283,5 +285,8 @@ class ServiceTarget(Target):
         self._ask("check")
         stats = self.stats()
         queued = counted(stats.queued, "job", "is queued", "are queued")
-        waiting = f"{queued}, {stats.scheduled:,} scheduled, {stats.running:,} running"
-        return self._client.url, ["ready: the service has started and its store answers", waiting]
+        others = f"{stats.scheduled:,} scheduled, {stats.waiting:,} waiting, {stats.running:,} running"
+        return self._client.url, [
+            "ready: the service has started and its store answers",
+            f"{queued}, {others}",
+        ]

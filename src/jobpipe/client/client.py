@@ -199,8 +199,8 @@ class ClientSchedules(_Liner):
 class Client(_Liner):
     """The jobs of a running service, with the names of `Jobpipe`: coroutines, and with `_sync` for any thread.
 
-    A call fails after `patience` seconds at the latest. Until then reads and `enqueue` are repeated where no answer came
-    or the service asks to try again later; with `retries=False` every call is sent once. `verify` is the context that
+    A call fails after `patience` seconds at the latest. Until then reads, `enqueue` and `signal` are repeated where no answer
+    came or the service asks to try again later; with `retries=False` every call is sent once. `verify` is the context that
     checks the service's certificate, by default with the authorities of the system. With `tracing`, calls carry the trace of
     the caller, for which the extra `opentelemetry` is needed. Use it in `with` or `async with`, or call `close`.
     """
@@ -235,6 +235,7 @@ class Client(_Liner):
     enqueue_many, enqueue_many_sync = _Coroutine(verbs.enqueue_many), _Blocking(verbs.enqueue_many)
 
     get, get_sync = _Coroutine(verbs.get), _Blocking(verbs.get)
+    steps, steps_sync = _Coroutine(verbs.steps), _Blocking(verbs.steps)
     logs, logs_sync = _Coroutine(verbs.logs), _Blocking(verbs.logs)
     page, page_sync = _Coroutine(verbs.page), _Blocking(verbs.page)
     failures, failures_sync = _Coroutine(verbs.failures), _Blocking(verbs.failures)
@@ -248,6 +249,7 @@ class Client(_Liner):
     check, check_sync = _Coroutine(verbs.check), _Blocking(verbs.check)
 
     cancel, cancel_sync = _Coroutine(verbs.cancel), _Blocking(verbs.cancel)
+    signal, signal_sync = _Coroutine(verbs.signal), _Blocking(verbs.signal)
     retry, retry_sync = _Coroutine(verbs.retry), _Blocking(verbs.retry)
     delete, delete_sync = _Coroutine(verbs.delete), _Blocking(verbs.delete)
     cancel_many, cancel_many_sync = _Coroutine(verbs.cancel_many), _Blocking(verbs.cancel_many)

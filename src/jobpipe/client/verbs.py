@@ -1,7 +1,7 @@
 """Verbs: each call that a client can make, described once; `client.py` makes a coroutine and a blocking method of each.
 
-They have the names, arguments and results of those of `Jobpipe`. Reads and `enqueue` may be repeated, as the id of a
-new job is made before it is first sent; what changes something else is sent once.
+They have the names, arguments and results of those of `Jobpipe`. Reads, `enqueue` and `signal` may be repeated, as the id
+of a new job is made before it is first sent, and the same signal counts once; what changes something else is sent once.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from ..gateway.timetable import ScheduleInfo, ScheduleRequest
 from ..gateway.views import JobFilter, JobPage, QueueInfo, Stats, Worker, chosen_of, filter_of
 from ..model import json
 from ..model.counts import Failures
+from ..model.durable import SignalReceipt
 from ..model.ids import check_id, check_name, check_text, new_id
-from ..model.job import Job, JobStatus
+from ..model.job import Job, JobStatus, StepInfo
 from ..model.logs import JobLogs
 from ..model.newjob import Receipt
 from ..model.request import JobOptions, JobRequest, check_search, read_many, request_of
@@ -38,6 +39,22 @@ _LONGEST_WAIT = 60.0
 """Seconds that one call waits: many a proxy ends those that take longer."""
 _ONCE = ("replace", "restart")
 """Values of `on_duplicate` that change another job: done twice, they may undo what came between."""
+_MOST_STEPS = 500
+"""Steps that one call asks for."""
+
+
+class _StepPage(Struct):
+    """Steps, and where to go on."""
+
+    steps: list[StepInfo]
+    next_cursor: str | None
+
+
+class _Sent(Struct):
+    """A signal that the job has."""
+
+    id: str
+    name: str
 
 
 class _Accepted(Struct):
@@ -108,8 +125,20 @@ def _receipt(job: _Accepted, made: str | None, *, is_new: bool) -> Receipt:
 
 
 def get(id: str) -> Verb[Job]:
-    """The whole job with its history; JobNotFoundError."""
+    """The whole job with its history and its first steps; JobNotFoundError."""
     return _read((yield _get(_job(id))), Job)
+
+
+def steps(id: str) -> Verb[list[StepInfo]]:
+    """All steps of a job that have ended, in that order, with their whole results; JobNotFoundError."""
+    found: list[StepInfo] = []
+    query: dict[str, Any] = {"limit": _MOST_STEPS}
+    while True:
+        page = _read((yield _get(f"{_job(id)}/steps?{urlencode(query)}")), _StepPage)
+        found += page.steps
+        if page.next_cursor is None:
+            return found
+        query["cursor"] = page.next_cursor
 
 
 def logs(id: str, *, after: int = 0) -> Verb[JobLogs]:
@@ -190,13 +219,27 @@ def cancel(id: str) -> Verb[Job]:
     return _read((yield _post(f"{_job(id)}/cancel")), Job)
 
 
-def retry(id: str, *, payload: Any = UNSET) -> Verb[Job]:
+def signal(id: str, name: str, payload: Any = None) -> Verb[SignalReceipt]:
+    """Send a signal to a job: `wait_for` of that name returns its payload. Errors are those of `Jobpipe.signal`.
+
+    It is repeated where the answer is lost, and then is not told as new.
+    """
+    path = f"{_job(id)}/signals/{_quoted(check_id(name, 'name'))}"
+    answer = yield Call(method="POST", path=path, body=json.encode(payload), is_repeatable=True)
+    sent = _read(answer, _Sent)
+    return SignalReceipt(id=sent.id, name=sent.name, is_new=answer.status == 202)
+
+
+def retry(id: str, *, payload: Any = UNSET, from_start: bool = False) -> Verb[Job]:
     """Run a failed or cancelled job again, at once and with all its retries; WrongStatusError for others.
 
-    A new `payload` is checked as in `enqueue`, and replaces that of the job.
+    Its steps are not run again, unless it is to run `from_start`. A new `payload` is checked as in `enqueue`, replaces that
+    of the job, and lets it run from the start.
     """
-    fields = None if payload is UNSET else {"payload": Raw(json.encode(payload))}
-    return _read((yield _post(f"{_job(id)}/retry", fields)), Job)
+    fields: dict[str, Any] = {"from": "start"} if from_start else {}
+    if payload is not UNSET:
+        fields["payload"] = Raw(json.encode(payload))
+    return _read((yield _post(f"{_job(id)}/retry", fields or None)), Job)
 
 
 def delete(id: str) -> Verb[None]:

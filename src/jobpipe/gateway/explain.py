@@ -9,6 +9,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from ..model.counts import WorkerInfo
+from ..model.durable import DurableState, timeout_at
 from ..model.gate import Gate, GateState, Limit, split_limits
 from ..model.job import Job, JobStatus, instant
 from ..model.text import counted
@@ -28,6 +29,8 @@ class Reason(StrEnum):
     POSITION = "position"
     RUNNING = "running"
     FINISHED = "finished"
+    SLEEP = "sleep"
+    SIGNAL = "signal"
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
@@ -51,11 +54,32 @@ def explain(store: Store, id: str, needs: Mapping[str, str]) -> Explanation | No
         return Explanation(reason=Reason.FINISHED, text=f"It is {job.status}.")
     if job.status is JobStatus.RUNNING:
         return Explanation(reason=Reason.RUNNING, text=f"It is running, attempt {job.attempts}.")
+    if job.status is JobStatus.WAITING:
+        return _why_waiting(store, job)
     if job.status is JobStatus.SCHEDULED:
+        if job.started_at is not None:
+            sleep = (store.durable(id) or DurableState()).sleep_until(job.run_at.timestamp())
+            if sleep is not None:
+                when = job.run_at.isoformat(timespec="seconds")
+                words = f"It sleeps ({sleep.name!r}) until {when}, and then goes on."
+                return Explanation(reason=Reason.SLEEP, until=job.run_at, text=words)
         when = job.run_at.isoformat(timespec="seconds")
         words = f"It waits for its retry at {when}." if job.attempts else f"It is scheduled for {when}."
         return Explanation(reason=Reason.SCHEDULED, until=job.run_at, text=words)
     return _why_queued(store, job, needs.get(job.type, ""))
+
+
+def _why_waiting(store: Store, job: Job) -> Explanation:
+    wait = (store.durable(job.id) or DurableState()).pending_wait()
+    name = "?" if wait is None else wait.name
+    until = None if wait is None else timeout_at(wait.until)
+    deadline = "" if until is None else f", until {until.isoformat(timespec='seconds')}"
+    return Explanation(
+        reason=Reason.SIGNAL,
+        until=until,
+        text=f"It waits for the signal {name!r}{deadline}: send it with jobpipe signal {job.id} {name}.",
+        blockers=(name,),
+    )
 
 
 def _why_queued(store: Store, job: Job, needs: str) -> Explanation:

@@ -32,6 +32,7 @@ class Moment(Struct, frozen=True, kw_only=True, gc=False):
     """How many unfinished jobs there were, and how many a second came to an end since the moment before."""
 
     scheduled: int = 0
+    waiting: int = 0
     queued: int = 0
     running: int = 0
     done: float = 0.0

@@ -8,14 +8,29 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import TypeVar, Unpack
+from typing import Any, TypeVar, Unpack
 
 from msgspec.structs import replace
 
-from ..errors import BadInputError, DuplicateError, JobNotFoundError, WrongStatusError, seconds_of
+from ..errors import (
+    BadInputError,
+    DuplicateError,
+    JobNotFoundError,
+    SignalRefusedError,
+    WrongStatusError,
+    seconds_of,
+)
 from ..model.counts import Failures, Filter, JobEvent, Page, WorkerInfo
+from ..model.durable import (
+    SHOWN_STEPS,
+    SIGNAL_PROBLEMS,
+    SignalAnswer,
+    SignalReceipt,
+    read_signal,
+    show_step,
+)
 from ..model.ids import check_name, check_text
-from ..model.job import FINISHED, Job, JobStatus, Move, sources
+from ..model.job import FINISHED, Job, JobStatus, Move, StepInfo, sources
 from ..model.logs import JobLogs
 from ..model.newjob import NewPayload
 from ..model.request import check_search
@@ -86,8 +101,13 @@ class Jobs:
     # Inspect
 
     async def get(self, id: str) -> Job:
-        """The whole job with its history; JobNotFoundError."""
-        return _found(id, await self.async_store.call(self.store.get, check_text("id", id)))
+        """The whole job with its history and its first steps; JobNotFoundError."""
+        return _found(id, await self.async_store.call(get_whole, self.store, check_text("id", id)))
+
+    async def steps(self, id: str) -> list[StepInfo]:
+        """All steps of a job that have ended, in that order, with their whole results; JobNotFoundError."""
+        found = await self.async_store.call(self.store.durable, check_text("id", id))
+        return [show_step(step, None) for step in _found(id, found).steps]
 
     async def logs(self, id: str, *, after: int = 0) -> JobLogs:
         """What the runs of the job have logged, the oldest line first; JobNotFoundError.
@@ -152,10 +172,10 @@ class Jobs:
         unsubscribe = await self.async_store.call(self.feed.subscribe, on_events)
         try:
             while True:
-                job = await self.get(id)
+                job = _found(id, await self.async_store.call(self.store.get, check_text("id", id)))
                 remaining = until - time.monotonic()
                 if job.is_finished or remaining <= 0:
-                    return job
+                    return await self.get(id)
                 await bell.wait(min(remaining, _LOOK_AGAIN))
         finally:
             unsubscribe()
@@ -187,8 +207,25 @@ class Jobs:
             raise WrongStatusError(id, status, "be cancelled any more")
         return await self.get(id)
 
-    async def _retry(self, id: str, renewed: NewPayload | None) -> Job:
-        (status,) = await self.async_store.call(self.store.retry, [check_text("id", id)], renewed)
+    async def signal(self, id: str, name: str, payload: Any = None) -> SignalReceipt:
+        """Send a signal to a job: `wait_for` of that name returns its payload. One that comes before is kept.
+
+        The first of a name wins: the same again is no error, another is a SignalRefusedError, as is one that comes after
+        the wait has timed out. WrongStatusError for a finished job, JobNotFoundError for an unknown one.
+        """
+        signal = read_signal(name, payload, self._lazy_store.settings.max_payload)
+        answer = _found(id, await self.async_store.call(self.store.signal, check_text("id", id), signal))
+        if answer is SignalAnswer.FINISHED:
+            raise WrongStatusError(id, (await self.get(id)).status, "receive signals any more")
+        if answer in SIGNAL_PROBLEMS:
+            raise SignalRefusedError(id, name, SIGNAL_PROBLEMS[answer])
+        self.signals.notify_work()
+        return SignalReceipt(id=id, name=signal.name, is_new=answer is SignalAnswer.ACCEPTED)
+
+    async def _retry(self, id: str, renewed: NewPayload | None, *, from_start: bool = False) -> Job:
+        (status,) = await self.async_store.call(
+            self.store.retry, [check_text("id", id)], renewed, from_start=from_start
+        )
         if status is None:
             raise JobNotFoundError(id)
         if isinstance(status, DuplicateError):
@@ -247,6 +284,8 @@ class Jobs:
     stats_sync = sync(stats)
     queues_sync = sync(queues)
     workers_sync = sync(workers)
+    steps_sync = sync(steps)
+    signal_sync = sync(signal)
     cancel_sync = sync(cancel)
     delete_sync = sync(delete)
     cancel_many_sync = sync(cancel_many)
@@ -290,6 +329,16 @@ class Jobs:
         counts = await self.async_store.call(self.store.counts)
         found = [info for info in queues_of(counts) if info.name == name]
         return found[0] if found else QueueInfo(name=name, paused=name in counts.paused)
+
+
+def get_whole(store: Store, id: str) -> Job | None:
+    """The job with its history and its first steps."""
+    job = store.get(id)
+    # Why also of one that has not started: a retry by hand keeps the steps, and clears the times.
+    state = None if job is None else store.durable(id)
+    if job is None or state is None or not state.steps:
+        return job
+    return replace(job, steps=tuple(map(show_step, state.steps[:SHOWN_STEPS])))
 
 
 def _has_text(job: Job, text: str) -> bool:

@@ -7,7 +7,8 @@ another store in its place for a while.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
@@ -43,6 +44,16 @@ _entered: ContextVar[tuple[Substitute, ...]] = ContextVar("jobpipe.substitutes",
 """Those of the calling context, the innermost last. Why not these alone: threads begin with an empty context."""
 
 
+@contextmanager
+def entered(substitute: Substitute) -> Iterator[None]:
+    """Let the calls of this context reach it, also if another was begun since."""
+    token = _entered.set((*_entered.get(), substitute))
+    try:
+        yield
+    finally:
+        _entered.reset(token)
+
+
 class LazyStore:
     """Opens and closes; a store that was given is the giver's to close."""
 
@@ -68,6 +79,11 @@ class LazyStore:
         if self._substitutes and (substitute := self.substitute) is not None:
             return substitute.gateway
         return self._opened or self._open()
+
+    @property
+    def settings(self) -> Settings:
+        """Those in effect."""
+        return self._settings()
 
     @property
     def substitute(self) -> Substitute | None:

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from ..errors import DuplicateError, JobConflictError, StoreRefusedError
 from ..model.counts import WorkerInfo
-from ..model.job import WAITING, JobStatus
+from ..model.job import PENDING, JobStatus
 from ..model.text import counted
 from ..stores.base import JobStore, Store, WatchStore
 
@@ -54,7 +54,7 @@ def promote(
     for entry in entries:
         target.put_schedule(entry)
         source.drop_schedule(entry.name)
-    left = _count(source, *WAITING)
+    left = _count(source, *PENDING)
     if left or moved.jobs != moved.of:
         raise StoreRefusedError(
             f"{moved.jobs} of {counted(moved.of, 'job', 'was', 'were')} moved and {left} "
@@ -75,7 +75,7 @@ def _is_same(source: WatchStore, target: WatchStore) -> bool:
 
 
 def _move_jobs(source: Store, target: Store, report: Callable[[Moved], None]) -> Moved:
-    moved = Moved(jobs=0, of=_count(source, *WAITING), already=0)
+    moved = Moved(jobs=0, of=_count(source, *PENDING), already=0)
     after = 0
     report(moved)
     while exported := source.export(_BATCH, after):

@@ -11,6 +11,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from contextvars import ContextVar
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -59,9 +60,16 @@ def run_now(coroutine: Coroutine[Any, Any, T]) -> T:
     raise RuntimeError(f"{coroutine!r} awaits what only an event loop can do")
 
 
+call_here: ContextVar[Callable[..., Any] | None] = ContextVar("jobpipe.call_here", default=None)
+"""What calls functions in place of threads, for a test that has all of it run in its own thread."""
+
+
 async def in_thread(function: Callable[..., T], *args: object) -> T:
     """Call what may take long: not on the event loop."""
-    return function(*args) if is_sync() else await asyncio.to_thread(function, *args)
+    if is_sync():
+        return function(*args)
+    call: Callable[..., T] | None = call_here.get()
+    return await asyncio.to_thread(function, *args) if call is None else call(function, *args)
 
 
 class Bell:

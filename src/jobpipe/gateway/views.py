@@ -28,6 +28,7 @@ class QueueInfo(Struct, frozen=True, kw_only=True):
     name: str
     paused: bool
     scheduled: int = 0
+    waiting: int = 0
     queued: int = 0
     running: int = 0
 
@@ -36,6 +37,7 @@ class Stats(Struct, frozen=True, kw_only=True):
     """The number of jobs with each status, and how many per second reached it recently."""
 
     scheduled: int
+    waiting: int
     queued: int
     running: int
     done: int

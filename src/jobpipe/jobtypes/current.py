@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
-from datetime import datetime
+from datetime import datetime, timedelta
 from inspect import isawaitable
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, overload
 
-from ..errors import BadInputError
+from ..errors import BadInputError, seconds_of
+from ..gateway.sync import sync
 from ..model.job import Progress, instant
+from ..model.request import LONGEST_DELAY
 from ..model.text import clean
 
 if TYPE_CHECKING:
     from rate_envelope_queue import Context
 
     from ..model.lease import Claim
+    from .durable import DurableRun
 
+P = ParamSpec("P")
+T = TypeVar("T")
 _LONGEST_NOTE = 500
 
 
@@ -36,7 +41,7 @@ _current: ContextVar[CurrentJob] = ContextVar("jobpipe.current_job")
 class CurrentJob:
     """The job as its handler sees it."""
 
-    __slots__ = ("_claim", "_log_of_run", "_report", "context")
+    __slots__ = ("_claim", "_durable", "_log_of_run", "_report", "context")
 
     context: Context
     """The run's: `remaining()`, `done`, and `wait(seconds)`, by which a plain `def` learns that it is to end."""
@@ -47,11 +52,13 @@ class CurrentJob:
         context: Context,
         report: Callable[[Progress], None],
         log_of_run: Callable[[], LogSink] | None = None,
+        durable: Callable[[], DurableRun] | None = None,
     ) -> None:
         self._claim = claim
         self._report = report
         self.context = context
         self._log_of_run = log_of_run  # made with the first line; None if what it logs is not kept
+        self._durable = durable  # made with the first step; None where a test has called the handler itself
 
     @property
     def id(self) -> str:
@@ -100,8 +107,80 @@ class CurrentJob:
             raise BadInputError("note", f"must be a string, got {note!r}")
         self._report(Progress(value=float(value), note=None if note is None else clean(note, _LONGEST_NOTE)))
 
+    # Steps, sleeps and signals
+
+    @overload
+    async def step(
+        self,
+        name: str,
+        function: Callable[..., Coroutine[Any, Any, T]],
+        /,
+        *args: Any,
+        connection: Any,
+        **kwargs: Any,
+    ) -> T: ...
+    @overload
+    async def step(
+        self, name: str, function: Callable[..., T], /, *args: Any, connection: Any, **kwargs: Any
+    ) -> T: ...
+    @overload
+    async def step(
+        self, name: str, function: Callable[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T: ...
+    @overload
+    async def step(self, name: str, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
+    async def step(
+        self, name: str, function: Callable[..., Any], /, *args: Any, connection: Any = None, **kwargs: Any
+    ) -> Any:
+        """Call the function once for this job, and record what it returns: every later run gets that.
+
+        The result is JSON, decoded to what the function says that it returns. With a `connection` it is recorded in
+        the caller's own transaction. Names are unique in a job. LeaseLostError if another worker has the job by now.
+        """
+        return await self._run().step(name, function, args, kwargs, connection)
+
+    async def sleep(self, name: str, duration: float | timedelta) -> None:
+        """Suspend the job for that time, in seconds or as a timedelta; it holds no slot, and uses no attempt.
+
+        The handler is then run again from its top, and this call returns at once.
+        """
+        await self._run().sleep(name, _within_bounds("duration", duration))
+
+    async def wait_for(self, name: str, timeout: float | timedelta | None = None) -> Any:
+        """The payload of the signal of that name; until it comes, the job is suspended as in `sleep`.
+
+        SignalTimeout if it does not come in time.
+        """
+        return await self._run().wait_for(
+            name, None if timeout is None else _within_bounds("timeout", timeout)
+        )
+
+    async def finish(self, result: Any = None, *, connection: Any) -> None:
+        """Record that the job is done, with that result, in the caller's own transaction; what the handler returns does not count.
+
+        LeaseLostError if another worker has the job by now.
+        """
+        await self._run().finish(result, connection)
+
+    step_sync = sync(step)
+    sleep_sync = sync(sleep)
+    wait_for_sync = sync(wait_for)
+    finish_sync = sync(finish)
+
+    def _run(self) -> DurableRun:
+        if self._durable is None:
+            raise RuntimeError("a handler that is called directly records nothing: run it with `jobs.run(…)`")
+        return self._durable()
+
     def __repr__(self) -> str:
         return f"<job {self.id!r} of type {self.type!r}, attempt {self.attempts}>"
+
+
+def _within_bounds(field: str, value: float | timedelta) -> float:
+    seconds = seconds_of(field, value)
+    if seconds > LONGEST_DELAY:
+        raise BadInputError(field, f"must be at most {LONGEST_DELAY:,.0f} seconds (ten years), got {value!r}")
+    return seconds
 
 
 class JobLogFilter(logging.Filter):

@@ -26,6 +26,8 @@ class JobStatus(StrEnum):
     """The status of a job."""
 
     SCHEDULED = "scheduled"
+    WAITING = "waiting"
+    """Suspended until a signal comes, or the wait for it times out."""
     QUEUED = "queued"
     RUNNING = "running"
     DONE = "done"
@@ -52,6 +54,9 @@ class Move(StrEnum):
     FAIL = "fail"
     RETRY = "retry"
     SNOOZE = "snooze"
+    SLEEP = "sleep"
+    WAIT = "wait"
+    SIGNAL = "signal"
     RELEASE = "release"
     RESCUE = "rescue"
     CANCEL = "cancel"
@@ -63,6 +68,7 @@ _S, _M = JobStatus, Move
 
 TRANSITIONS: Mapping[JobStatus, Mapping[Move, JobStatus]] = {
     _S.SCHEDULED: {_M.COME_DUE: _S.QUEUED, _M.CANCEL: _S.CANCELLED, _M.EXPIRE: _S.EXPIRED},
+    _S.WAITING: {_M.SIGNAL: _S.QUEUED, _M.COME_DUE: _S.QUEUED, _M.CANCEL: _S.CANCELLED},
     _S.QUEUED: {
         _M.POSTPONE: _S.SCHEDULED,
         _M.BEGIN: _S.RUNNING,
@@ -74,6 +80,8 @@ TRANSITIONS: Mapping[JobStatus, Mapping[Move, JobStatus]] = {
         _M.FAIL: _S.FAILED,
         _M.RETRY: _S.SCHEDULED,
         _M.SNOOZE: _S.SCHEDULED,
+        _M.SLEEP: _S.SCHEDULED,
+        _M.WAIT: _S.WAITING,
         _M.RELEASE: _S.QUEUED,
         _M.RESCUE: _S.QUEUED,
         _M.CANCEL: _S.CANCELLED,
@@ -84,7 +92,8 @@ TRANSITIONS: Mapping[JobStatus, Mapping[Move, JobStatus]] = {
     _S.EXPIRED: {},
 }
 
-WAITING = frozenset({JobStatus.SCHEDULED, JobStatus.QUEUED})
+PENDING = frozenset({JobStatus.SCHEDULED, JobStatus.WAITING, JobStatus.QUEUED})
+"""Neither running nor finished."""
 FINISHED = frozenset({JobStatus.DONE, JobStatus.FAILED, JobStatus.CANCELLED, JobStatus.EXPIRED})
 
 
@@ -118,6 +127,16 @@ class Attempt(Struct, frozen=True, kw_only=True):
     error: JobError | None = None
 
 
+class StepInfo(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A step that has ended. A long result may be cut: then it is the begin of its JSON, as text."""
+
+    name: str
+    began_at: datetime
+    ended_at: datetime
+    result: Any
+    cut: bool = False
+
+
 class Job(Struct, frozen=True, kw_only=True):
     """A job as it was at the time of the call."""
 
@@ -143,6 +162,8 @@ class Job(Struct, frozen=True, kw_only=True):
     started_at: datetime | None = None
     finished_at: datetime | None = None
     history: tuple[Attempt, ...] = ()
+    steps: tuple[StepInfo, ...] = ()
+    """The first 50, from `Jobpipe.get`."""
 
     @property
     def is_finished(self) -> bool:

@@ -20,6 +20,8 @@ from ..errors import BadInputError, PayloadTooLargeError
 
 DEEPEST = 64
 """Levels of nesting."""
+MOST_RESULT = 1_048_576
+"""Bytes of the result of a job."""
 MOST_PARTS = 250_000
 """Objects and lists in one value: each takes some twenty times its bytes in memory."""
 
@@ -136,6 +138,16 @@ def check(raw: bytes, field: str = "payload") -> None:
             _check_depth(raw.decode())
         except BadJsonError:
             raise BadInputError(field, f"has more than {DEEPEST} levels") from None
+
+
+def encode_result(value: Any) -> bytes:
+    """What a handler returned, as JSON; BadInputError for what is none, or is too much."""
+    raw = encode(value, "result")
+    if len(raw) > MOST_RESULT:
+        raise BadInputError(
+            "result", f"takes {len(raw):,} bytes as JSON, {MOST_RESULT:,} are allowed: store it elsewhere"
+        )
+    return raw
 
 
 def check_size(raw: bytes, limit: int) -> None:

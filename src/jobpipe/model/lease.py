@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from .job import TRANSITIONS, WAITING, JobError, JobStatus, Move, Progress
+from .job import PENDING, TRANSITIONS, JobError, JobStatus, Move, Progress
 from .logs import LogChunk
 
 
@@ -100,14 +100,16 @@ class LeaseState(StrEnum):
 
 
 class Outcome(Struct, frozen=True, kw_only=True, gc=False):
-    """What a run came to: one of the moves SUCCEED, FAIL, RETRY, SNOOZE and CANCEL."""
+    """What a run came to: one of the moves SUCCEED, FAIL, RETRY, SNOOZE, SLEEP, WAIT and CANCEL."""
 
     move: Move
     result: bytes | None = None
     """JSON; of SUCCEED only."""
     error: JobError | None = None
     delay: float = 0.0
-    """Seconds until the next run; of RETRY and SNOOZE only."""
+    """Seconds until the next run; of RETRY, SNOOZE and SLEEP, and of WAIT if the signal does not come before."""
+    name: str | None = None
+    """Of the sleep, or of the signal that is waited for; of SLEEP and WAIT only."""
     progress: Progress | None = None
     """The last that the run reported, if it was not noted before."""
     cools: float = 0.0
@@ -116,7 +118,7 @@ class Outcome(Struct, frozen=True, kw_only=True, gc=False):
     @property
     def waits_again(self) -> bool:
         """Is the job to run once more?"""
-        return TRANSITIONS[JobStatus.RUNNING][self.move] in WAITING
+        return TRANSITIONS[JobStatus.RUNNING][self.move] in PENDING
 
 
 class Settlement(Struct, frozen=True, gc=False):

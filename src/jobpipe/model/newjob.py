@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from ..errors import JobConflictError, QueueFullError, TooManyNamesError
+from .durable import DurableState
 from .job import Attempt, JobError, JobStatus, OnDuplicate, Progress
 from .logs import StoredChunk
 
@@ -112,3 +113,7 @@ class ExportedJob(Struct, frozen=True, kw_only=True):
     progress: Progress | None
     history: tuple[Attempt, ...]
     logs: tuple[StoredChunk, ...] = ()
+    is_waiting: bool = False
+    """Does it wait for a signal, until its run_at?"""
+    durable: DurableState | None = None
+    """What is recorded of it, if anything."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from rate_envelope_queue import Cancelled, DeadlineExceeded, RateLimited
 
-from ..errors import BadInputError, Cancel, Fail, Retry, Snooze, seconds_of
+from ..errors import BadInputError, Cancel, Fail, Retry, SignalTimeout, Snooze, StepResultError, seconds_of
 from .job import JobError, Move
 from .lease import Claim, Outcome
 from .request import LONGEST_DELAY
@@ -55,6 +55,8 @@ OUTCOMES = {
     Move.FAIL: "failed",
     Move.CANCEL: "cancelled",
     Move.SNOOZE: "snoozed",
+    Move.SLEEP: "sleeping",
+    Move.WAIT: "waiting",
 }
 """How logs and traces call what a run came to."""
 
@@ -67,10 +69,18 @@ class BrokenJob(Exception):
     """The store holds values of the job that no call lets in."""
 
 
-class Carried(Exception):
-    """Carries a signal of the library past its queue, which would act on it."""
+class Suspension(BaseException):
+    """Ends a run that is to go on later. Why no Exception: a handler that catches those must not stop it."""
 
-    def __init__(self, signal: Exception) -> None:
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(f"{OUTCOMES[outcome.move]}: {outcome.name}")
+        self.outcome = outcome
+
+
+class Carried(Exception):
+    """Carries what the library's queue would act on past it: its own signals, and a suspension."""
+
+    def __init__(self, signal: BaseException) -> None:
         super().__init__(str(signal))
         self.signal = signal
 
@@ -123,8 +133,11 @@ _DECISIONS: tuple[tuple[type[BaseException], Callable[[Any, Claim, Backoff], Out
     (Snooze, lambda error, *_: _snooze(error.seconds)),
     (Cancel, lambda error, *_: _cancel(error.reason)),
     (RateLimited, lambda error, *_: _snooze(error.retry_after, cools=True)),
+    (Suspension, lambda error, *_: error.outcome),
     (Hopeless, lambda error, *_: _give_up(cause_of(error))),
     (Fail, lambda error, *_: _give_up(error)),
+    (SignalTimeout, lambda error, *_: _give_up(error)),
+    (StepResultError, lambda error, *_: _give_up(error)),
     # Why here: no rule of a type is about them; the next run may be in time.
     (DeadlineExceeded, _failed),
     (Cancelled, _failed),

@@ -1,4 +1,4 @@
-"""Store: where jobs live, as small atomic verbs in four protocols, and the values that go in and out.
+"""Store: where jobs live, as small atomic verbs in five protocols, and the values that go in and out.
 
 Every verb is one atomic step and may be called from any thread. What `insert` and `settle` have answered is on disk
 (as far as the store has one). The store's own clock decides what is due and which lease has run out: callers give
@@ -23,6 +23,13 @@ from ..model.counts import JobEvent as JobEvent
 from ..model.counts import Page as Page
 from ..model.counts import Tally as Tally
 from ..model.counts import WorkerInfo as WorkerInfo
+from ..model.durable import DurableState as DurableState
+from ..model.durable import JobSignal as JobSignal
+from ..model.durable import Received as Received
+from ..model.durable import SignalAnswer as SignalAnswer
+from ..model.durable import Sleep as Sleep
+from ..model.durable import Step as Step
+from ..model.durable import Wait as Wait
 from ..model.gate import Limit as Limit
 from ..model.gate import Limits as Limits
 from ..model.job import Job as Job
@@ -49,6 +56,7 @@ from ..model.newjob import Refusal as Refusal
 from ..model.schedule import Missed as Missed
 from ..model.schedule import ScheduleEntry as ScheduleEntry
 from ..model.schedule import Schedules as Schedules
+from .protocols.durable import DurableStore as DurableStore
 from .protocols.jobs import JobStore as JobStore
 from .protocols.schedules import ScheduleStore as ScheduleStore
 from .protocols.transfer import TransferStore as TransferStore
@@ -72,8 +80,8 @@ class Capabilities(Struct, frozen=True, kw_only=True):
     """May a verb take long enough to be called in a thread rather than on an event loop?"""
 
 
-class Store(JobStore, ScheduleStore, TransferStore, WatchStore, Protocol):
-    """A whole store: the four, and how it is opened and closed."""
+class Store(JobStore, DurableStore, ScheduleStore, TransferStore, WatchStore, Protocol):
+    """A whole store: the five, and how it is opened and closed."""
 
     url: str
     """Without its secrets."""

@@ -11,6 +11,7 @@ from ..stores.base import Store
 from .claiming import Claiming
 from .claiming_ahead import ClaimingAhead
 from .concurrency import Concurrency
+from .durable import Durable
 from .expiring import Expiring
 from .harness import StoreHarness
 from .inserting import Inserting
@@ -46,7 +47,7 @@ class JobContract(
     """What is asked of a JobStore."""
 
 
-class StoreContract(JobContract, Scheduling, Transferring, Watching):
+class StoreContract(JobContract, Durable, Scheduling, Transferring, Watching):
     """The tests; `harness` is theirs to be given, a new one with an empty store for each test."""
 
     @pytest.fixture

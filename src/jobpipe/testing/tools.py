@@ -114,10 +114,11 @@ def finish(
     error: JobError | None = None,
     delay: float = 0.0,
     cools: float = 0.0,
+    name: str | None = None,
 ) -> bool:
     """Settle one run."""
     raw = encode(result) if move is Move.SUCCEED else None
-    outcome = Outcome(move=move, result=raw, error=error, delay=delay, cools=cools)
+    outcome = Outcome(move=move, result=raw, error=error, delay=delay, cools=cools, name=name)
     (is_recorded,) = store.settle([Settlement(claim.lease, outcome)])
     return is_recorded
 
@@ -137,6 +138,8 @@ def bring_to(store: Store, id: str, status: JobStatus) -> Claim | None:
     assert claim.id == id
     if status is JobStatus.DONE:
         assert finish(store, claim, result={"answer": 42})
+    if status is JobStatus.WAITING:
+        assert finish(store, claim, Move.WAIT, name="go", delay=3600)
     if status is JobStatus.FAILED:
         assert finish(store, claim, Move.FAIL, error=BOOM)
     return claim
@@ -144,8 +147,8 @@ def bring_to(store: Store, id: str, status: JobStatus) -> Claim | None:
 
 def bring_one_to_each(store: Store, prefix: str = "") -> list[str]:
     """A job in every status; their ids, in the order of JobStatus."""
-    # Why reversed: a queued one must not be in the way of those to be claimed.
-    for status in reversed(JobStatus):
+    # Why the queued one last: it must not be in the way of those to be claimed.
+    for status in sorted(JobStatus, key=lambda each: each is JobStatus.QUEUED):
         bring_to(store, f"{prefix}{status.value}", status)
     return [f"{prefix}{status.value}" for status in JobStatus]
 

@@ -21,6 +21,7 @@ from .openapi import document
 from .operation import endpoints_of
 from .pages import Pages
 from .problems import NoSuchPathError, WrongMethodError
+from .routes.durable import DurableRoutes
 from .routes.enqueue import Enqueue
 from .routes.jobs import JobRoutes
 from .routes.queues import QueueRoutes
@@ -73,6 +74,7 @@ class WebApp:
             own,
             self._enqueue,
             JobRoutes(self.site),
+            DurableRoutes(self.site),
             QueueRoutes(self.site),
             ScheduleRoutes(self.site),
             self.events,

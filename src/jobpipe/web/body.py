@@ -6,7 +6,7 @@ No more than the limit is ever held; a body that is too long is refused as soon 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..model.json import parse
 from ..model.request import convert
@@ -14,7 +14,7 @@ from .problems import BodyTooLargeError, ContentTypeError, TooManyBodiesError
 
 if TYPE_CHECKING:
     from starlette.requests import Request
-    from starlette.types import Receive, Scope
+    from starlette.types import Message, Receive, Scope
 
 T = TypeVar("T")
 
@@ -73,16 +73,38 @@ class ClientGone(Exception):
 
 async def read_as(type: type[T], request: Request, limit: int) -> T:
     """The JSON value of the body, as the type."""
-    body = await read_body(request.scope, request.receive, limit)
-    value = parse(body) if len(body) < LONG else await asyncio.to_thread(parse, body)
-    found: T = convert(value, type)
+    found: T = convert(await _parsed(await read_body(request.scope, request.receive, limit)), type)
     return found
 
 
-def has_body(scope: Scope) -> bool:
-    """Is a body announced?"""
-    headers = dict(scope["headers"])
-    return b"transfer-encoding" in headers or headers.get(b"content-length", b"0") != b"0"
+async def read_any(request: Request, limit: int, empty: Any) -> Any:
+    """The JSON value of a body that may be left out: then it is `empty`, and needs no type."""
+    body = await _read_optional(request.scope, request.receive, limit)
+    return await _parsed(body) if body else empty
+
+
+async def _parsed(body: bytes) -> Any:
+    return parse(body) if len(body) < LONG else await asyncio.to_thread(parse, body)
+
+
+async def _read_optional(scope: Scope, receive: Receive, limit: int) -> bytes:
+    """`read_body`, or nothing where there is nothing.
+
+    Why not by the headers: chunks may be none, and over HTTP/2 a body need not be announced.
+    """
+    if dict(scope["headers"]).get(b"content-length", b"0") != b"0":
+        return await read_body(scope, receive, limit)
+    message = await receive()
+    while message["type"] == "http.request" and not message.get("body"):
+        if not message.get("more_body"):
+            return b""
+        message = await receive()
+    first = [message]
+
+    async def again() -> Message:
+        return first.pop() if first else await receive()
+
+    return await read_body(scope, again, limit)
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import NODEFAULT, UNSET
 
+from ..model.job import StepInfo
 from ..model.request import Id, Name
 from .operation import Operation, Stream
 from .problems import MEDIA_TYPE, Problem
@@ -29,6 +30,8 @@ _NAMED = frozenset({404})
 _HEADERS = {401: "WWW-Authenticate", 429: "Retry-After", 503: "Retry-After"}
 """What a problem tells beside its body."""
 _IN_PATH = {"id": Id, "name": Name}
+_OMITTING = frozenset({StepInfo.__name__})
+"""Answers in which a field that has its default is left out."""
 _INNER = frozenset({"if", "then", "else", "not"})
 _ANY = frozenset({"anyOf", "oneOf", "allOf"})
 """Where a rule holds other rules."""
@@ -48,8 +51,8 @@ def document(calls: Sequence[Operation]) -> dict[str, Any]:
     for call in calls:
         paths.setdefault(call.path, {})[call.method.lower()] = _operation(call, known, components)
     for call in calls:
-        if call.body is not None:
-            components[call.body.__name__] |= _complete(getattr(call.body, "RULES", {}))
+        if hasattr(call.body, "RULES"):
+            components[call.body.__name__] |= _complete(call.body.RULES)
     _say_defaults(components, [known[id(call.body)] for call in calls if call.body is not None])
     queries = {call.query.__name__ for call in calls}
     return {
@@ -85,7 +88,7 @@ def _complete(rule: dict[str, Any]) -> dict[str, Any]:
 
 
 def _say_defaults(components: dict[str, Any], bodies: list[Any]) -> None:
-    """Whether a field with a default is there: always in an answer; in a request it may be left out.
+    """Whether a field with a default is there: always in most answers; in a request it may be left out.
 
     Why in words: from `default` in a request, generators of clients make a field that has to be given.
     """
@@ -95,6 +98,8 @@ def _say_defaults(components: dict[str, Any], bodies: list[Any]) -> None:
             if "default" not in value:
                 continue
             default = value.pop("default")
+            if name in _OMITTING:
+                continue
             if name not in asked:
                 schema.setdefault("required", []).append(field)
             elif default not in (None, ()):
@@ -170,7 +175,12 @@ def _answer(status: int, type: Any, known: dict[int, Any]) -> dict[str, Any]:
 
 def _parameters(call: Operation, known: dict[int, Any], components: dict[str, Any]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = [
-        {"name": name, "in": "path", "required": True, "schema": known[id(_IN_PATH[name])]}
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": known[id(call.names.get(name, _IN_PATH[name]))],
+        }
         for name in _PARAMETER.findall(call.path)
     ]
     found += [

@@ -57,8 +57,10 @@ class Operation:
     """Status → the type of the answer, its media type where it is no JSON, or a Stream; the first is the status of what
     the handler returns. Without any, it is 200 with the handler's type, or 204 if that is None."""
     body: Any = None
-    """The type of what is sent."""
+    """The type of what is sent; Any for any JSON value."""
     is_body_optional: bool = False
+    names: Mapping[str, Any] = field(default_factory=dict)
+    """The types of names in the path that are not like those of other calls."""
     query: type[Any] = NoQuery
     headers: Mapping[str, Any] = field(default_factory=dict)
     """The headers that mean something to this call only, each with its type."""

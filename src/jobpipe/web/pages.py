@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from ..model.job import FINISHED, TRANSITIONS, WAITING, JobStatus, Move, sources
+from ..model.job import FINISHED, PENDING, TRANSITIONS, JobStatus, Move, sources
 from .openapi import own_version
 from .problems import NoSuchPathError, answer
 
@@ -113,7 +113,7 @@ def _meta() -> dict[str, object]:
     return {
         "version": own_version(),
         "statuses": list(JobStatus),
-        "waiting": [status for status in JobStatus if status in WAITING],
+        "pending": [status for status in JobStatus if status in PENDING],
         "finished": [status for status in JobStatus if status in FINISHED],
         "transitions": TRANSITIONS,
         "actions": {

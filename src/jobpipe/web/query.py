@@ -17,6 +17,8 @@ from ..model.validation import bad_input
 
 Q = TypeVar("Q")
 _MOST_FIELDS = 20
+Limit = Annotated[int, Meta(ge=1, le=MOST_AT_ONCE)]
+Cursor = Annotated[str, Meta(extra_json_schema={"pattern": "^[0-9]{1,18}$"})]
 
 
 class NoQuery(Struct, forbid_unknown_fields=True):
@@ -41,8 +43,15 @@ class JobsQuery(JobFilter, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Which jobs, how many, and from where on."""
 
     text: Search | UnsetType = UNSET
-    limit: Annotated[int, Meta(ge=1, le=MOST_AT_ONCE)] = 50
-    cursor: Annotated[str, Meta(extra_json_schema={"pattern": "^[0-9]{1,18}$"})] | UnsetType = UNSET
+    limit: Limit = 50
+    cursor: Cursor | UnsetType = UNSET
+
+
+class StepsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How many steps, and from where on."""
+
+    limit: Limit = 50
+    cursor: Cursor | UnsetType = UNSET
 
 
 class EventsQuery(Struct, kw_only=True, forbid_unknown_fields=True):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextvars import Token
 from functools import partial
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from msgspec.structs import replace
 
@@ -15,23 +15,24 @@ from rate_envelope_queue import Context, Decision, Envelope, RateLimited, StopEn
 
 from ..errors import BadInputError
 from ..jobtypes.current import CurrentJob, reset_current, set_current
+from ..jobtypes.durable import DurableRun, here
 from ..model import json
 from ..model.job import Move
 from ..model.lease import Outcome
-from ..model.outcome import Carried, Hopeless, outcome_of
+from ..model.outcome import Carried, Hopeless, Suspension, outcome_of
 from .held import HeldJob
 
 if TYPE_CHECKING:
+    from ..gateway.lazy_store import Gateway
     from ..gateway.tracing import Tracing
     from .held_jobs import HeldJobs
     from .settler import Settler
 
 Invoker = Callable[[Context, Envelope[Any]], Any]
 
-MOST_RESULT = 1_048_576
-"""Bytes of a result as JSON."""
-_SIGNALS = (RateLimited, StopEnvelope, StopType)
+_SIGNALS = (RateLimited, StopEnvelope, StopType, Suspension)
 """What the envelope's queue would take for itself."""
+_CARRIED = (*_SIGNALS, BaseExceptionGroup)
 
 
 class Executor:
@@ -41,8 +42,17 @@ class Executor:
     """Called with what a handler raised, or why its result is none: for who runs one job in a test."""
 
     def __init__(
-        self, held: HeldJobs, settler: Settler, tracing: Tracing | None = None, *, keeps_logs: bool = False
+        self,
+        gateway: Gateway,
+        held: HeldJobs,
+        settler: Settler,
+        tracing: Tracing | None = None,
+        *,
+        keeps_logs: bool = False,
+        max_result: int,
     ) -> None:
+        self._gateway = gateway
+        self._max_result = max_result
         self._held = held
         self._settler = settler
         self._tracing = tracing
@@ -76,9 +86,11 @@ class Executor:
             return self._run_coroutine if job_type.is_async else self._run_function
 
         def call(context: Context, envelope: Envelope[Any]) -> Any:
+            run.owner = here()  # Why again: stamps may call it in a task or thread of its own
             return job_type.run(envelope.payload)
 
         async def call_async(context: Context, envelope: Envelope[Any]) -> Any:
+            run.owner = here()
             return await job_type.run(envelope.payload)
 
         return call_async if job_type.is_async else call
@@ -102,8 +114,8 @@ class Executor:
                 )
                 result = inner(context, seen)
                 run.result = _result(await result if isawaitable(result) else result)
-            except _SIGNALS as signal:
-                raise Carried(signal) from None
+            except _CARRIED as error:
+                _carry(error)
             finally:
                 self._leave(run, token)
 
@@ -126,8 +138,8 @@ class Executor:
             token = self._enter(run, context)
             try:
                 run.result = _result(await run.job_type.run(self._argument(run)))
-            except _SIGNALS as signal:
-                raise Carried(signal) from None
+            except _CARRIED as error:
+                _carry(error)
             finally:
                 self._leave(run, token)
 
@@ -138,11 +150,12 @@ class Executor:
             self._enter(run, context)
             try:
                 run.result = _result(run.job_type.run(self._argument(run)))
-            except _SIGNALS as signal:
-                raise Carried(signal) from None
+            except _CARRIED as error:
+                _carry(error)
 
     def _enter(self, run: HeldJob, context: Context) -> Token[CurrentJob]:
         """The handler is about to be called here."""
+        run.owner = here()
         if self._tracing is not None:
             run.span = self._tracing.begin(run.claim)
         return set_current(self._current(run, context))
@@ -154,7 +167,19 @@ class Executor:
 
     def _current(self, run: HeldJob, context: Context) -> CurrentJob:
         log_of_run = partial(self._held.log_of, run) if self._keeps_logs and run.job_type.logs else None
-        return CurrentJob(run.claim, context, partial(self._held.report, run), log_of_run)
+        return CurrentJob(
+            run.claim,
+            context,
+            partial(self._held.report, run),
+            log_of_run,
+            partial(self._durable, run, context),
+        )
+
+    def _durable(self, run: HeldJob, context: Context) -> DurableRun:
+        """What the run records; made with the first call."""
+        if run.durable is None:
+            run.durable = DurableRun(self._gateway, self._held, run, context, self._max_result)
+        return run.durable
 
     def _argument(self, run: HeldJob) -> Any:
         try:
@@ -164,20 +189,39 @@ class Executor:
 
     def _succeeded(self, context: Context, envelope: Envelope[HeldJob]) -> None:
         run = envelope.payload
-        self._end(run, Outcome(move=Move.SUCCEED, result=run.result, progress=run.progress))
+        outcome = Outcome(move=Move.SUCCEED, result=run.result, progress=run.progress)
+        if run.durable is None:
+            self._end(run, outcome)
+        elif run.is_finishing:
+            self._held.do_soon(self._end_finishing(run, outcome))
+        elif run.durable.problem is not None:
+            self._failed(context, envelope, RuntimeError(run.durable.problem))
+        else:
+            self._end(run, outcome)
+
+    async def _end_finishing(self, run: HeldJob, outcome: Outcome) -> None:
+        """The handler has written the outcome in a transaction of its own: see whether that was committed."""
+        error = None
+        if await self._held.is_still_leased(run):
+            run.is_finishing = False
+            error = RuntimeError("the transaction in which the handler called `finish` was not committed")
+            outcome = self._outcome_of(run, error)
+        self._end(run, outcome, error)
 
     def _failed(self, context: Context, envelope: Envelope[HeldJob], error: BaseException) -> Decision:
         run = envelope.payload
         if self.on_error is not None:
             self.on_error(error)
-        if run.is_cancelling:
-            outcome = Outcome(move=Move.CANCEL, progress=run.progress)
-        else:
-            job_type = run.job_type
-            outcome = outcome_of(error, run.claim, job_type.backoff, job_type.is_final)
-            outcome = replace(outcome, progress=run.progress)
+        outcome = self._outcome_of(run, error)
         self._end(run, outcome, error)
         return drop()
+
+    def _outcome_of(self, run: HeldJob, error: BaseException) -> Outcome:
+        if run.is_cancelling:
+            return Outcome(move=Move.CANCEL, progress=run.progress)
+        job_type = run.job_type
+        outcome = outcome_of(error, run.claim, job_type.backoff, job_type.is_final)
+        return replace(outcome, progress=run.progress)
 
     def _end(self, run: HeldJob, outcome: Outcome, error: BaseException | None = None) -> None:
         try:
@@ -190,11 +234,18 @@ class Executor:
 def _result(value: Any) -> bytes:
     """What a handler returned, as JSON; Hopeless for what is none, or is too much: the next run would return the same."""
     try:
-        raw = json.encode(value, "result")
-        if len(raw) > MOST_RESULT:
-            raise BadInputError(
-                "result", f"takes {len(raw):,} bytes as JSON, {MOST_RESULT:,} are allowed: store it elsewhere"
-            )
+        return json.encode_result(value)
     except BadInputError as error:
         raise Hopeless from error
-    return raw
+
+
+def _carry(error: BaseException) -> NoReturn:
+    """Raise it in a form that the envelope's queue does not act on."""
+    if isinstance(error, BaseExceptionGroup):
+        # Why: a task group puts what was raised in its body into a group.
+        suspensions, others = error.split(Suspension)
+        if suspensions is None or others is not None:
+            raise error
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+    raise Carried(error) from None

@@ -12,6 +12,7 @@ from ..model.lease import Claim
 
 if TYPE_CHECKING:
     from ..gateway.tracing import RunSpan
+    from ..jobtypes.durable import DurableRun
     from ..jobtypes.jobtype import JobType
     from .run_log import RunLog
     from .slots import Pools
@@ -26,7 +27,7 @@ class HeldJob:
     __slots__ = (
         *("began_at", "claim", "envelope", "is_cancelling", "is_ended", "is_gone", "job_type", "progress"),
         *("begins_before", "held_until", "is_begin_stored", "is_begin_told", "is_limited", "key", "pool"),
-        *("log", "result", "seconds", "span", "taken_at"),
+        *("durable", "is_finishing", "log", "owner", "result", "seconds", "span", "taken_at"),
     )
 
     envelope: Envelope[HeldJob]
@@ -54,6 +55,9 @@ class HeldJob:
         self.result: bytes | None = None
         self.span: RunSpan | None = None
         self.log: RunLog | None = None  # until it logs something
+        self.owner: object = None  # the task, or thread, in which its handler was called
+        self.durable: DurableRun | None = None  # until it records something
+        self.is_finishing = False  # it has written its outcome in a transaction of its own
 
     def expire_by(self, asked_at: float) -> None:
         """Keep to its expiry, if it has one. Why since it was asked for: the store's time was no earlier then."""

@@ -190,6 +190,31 @@ class HeldJobs:
         self._changed.set()
         return self._held.pop(lease, None)
 
+    # What a run records
+
+    def store_now(self, run: HeldJob) -> float:
+        """What time it is by the clock of the store."""
+        return self.now() + run.claim.started_at - run.taken_at
+
+    def lose(self, run: HeldJob) -> None:
+        """The store says that its lease is lost; from any thread."""
+        with self._lock:
+            run.is_gone = True
+        self.handle_states({run.claim.lease: LeaseState.LOST})
+
+    def unstored_logs_of(self, run: HeldJob) -> tuple[LogChunk, ...]:
+        """What it has logged that may not be stored yet."""
+        return () if run.log is None else tuple(run.log.unstored())
+
+    async def is_still_leased(self, run: HeldJob) -> bool:
+        """Is it not settled? True also where the store cannot tell: to settle it again changes nothing."""
+        try:
+            (state,) = await self._async_store.call(self._store.extend, [run.claim.lease], self._lease)
+        except Exception as error:
+            logger.warning("whether job %s is finished cannot be told: %s", run.claim.id, error)
+            return True
+        return state is not LeaseState.LOST
+
     # Giving back
 
     async def give_back(self, runs: list[HeldJob], *, also_begun: bool = False) -> None:
@@ -242,9 +267,10 @@ class HeldJobs:
 
     def _release_soon(self, runs: list[HeldJob]) -> None:
         if runs:
-            self._do_soon(self._release(runs))
+            self.do_soon(self._release(runs))
 
-    def _do_soon(self, work: Coroutine[Any, Any, None]) -> None:
+    def do_soon(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do it on the event loop, and see to it that it is not forgotten."""
         task = self._loop.create_task(work, name="jobpipe-giving-back")
         self._releases.add(task)
         task.add_done_callback(self._releases.discard)
@@ -318,7 +344,7 @@ class HeldJobs:
                 is_lost = state is LeaseState.LOST
                 held_until = -inf if is_lost else asked_at + self._lease
                 if (run := self._held.get(lease)) is not None:
-                    run.is_gone |= is_lost
+                    run.is_gone |= is_lost and not run.is_finishing
                     run.held_until = held_until
                 elif lease in self._arriving:
                     self._arriving[lease] = held_until
@@ -337,7 +363,7 @@ class HeldJobs:
 
     def _break_off(self, lease: Lease, state: LeaseState) -> None:
         run = self._held.get(lease)
-        if run is None or run.is_ended:
+        if run is None or run.is_ended or (run.is_finishing and state is LeaseState.LOST):
             return
         if state is LeaseState.LOST:
             with self._lock:
@@ -348,6 +374,6 @@ class HeldJobs:
                 logger.warning("%s", LeaseLostError(lease.id))
         elif not run.began_at:
             # Why: what never begins never ends either, and the store cancels it when it is given back.
-            self._do_soon(self.give_back([run]))
+            self.do_soon(self.give_back([run]))
         run.is_cancelling = True
         self._queue.cancel(run.envelope)

@@ -26,6 +26,8 @@ logger = logging.getLogger("jobpipe.jobs")
 _LEVELS = {
     Move.SUCCEED: logging.DEBUG,
     Move.SNOOZE: logging.DEBUG,
+    Move.SLEEP: logging.DEBUG,
+    Move.WAIT: logging.DEBUG,
     Move.CANCEL: logging.INFO,
     Move.RETRY: logging.WARNING,
     Move.FAIL: logging.ERROR,
@@ -33,6 +35,8 @@ _LEVELS = {
 _TEXTS = {
     Move.SUCCEED: "job %s (%s) done at attempt %d in %.3f s",
     Move.SNOOZE: "job %s (%s) snoozed at attempt %d for %s s",
+    Move.SLEEP: "job %s (%s) sleeps at attempt %d: %s",
+    Move.WAIT: "job %s (%s) waits at attempt %d for the signal %s",
     Move.CANCEL: "job %s (%s) cancelled at attempt %d%s",
     Move.RETRY: "job %s (%s) failed at attempt %d and runs again in %s s%s",
     Move.FAIL: "job %s (%s) failed at attempt %d, for good%s",
@@ -100,6 +104,8 @@ def _log(level: int, run: HeldJob, outcome: Outcome, error: BaseException | None
         details = (run.seconds,)
     if outcome.waits_again:
         details = (f"{outcome.delay:,.3f}".rstrip("0").rstrip("."),)
+    if outcome.name is not None:
+        details = (outcome.name,)
     if move in (Move.RETRY, Move.FAIL, Move.CANCEL):
         details += (_words(outcome.error),)
     cause = None if error is None or level < logging.WARNING else cause_of(error)

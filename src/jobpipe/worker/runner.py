@@ -62,6 +62,7 @@ class Runner:
         tracing: Tracing | None = None,
         clock: Clock = _CLOCK,
         keeps_logs: bool = False,
+        max_result: int,
         name: str | None = None,
     ) -> None:
         # Why not all: what is off here may be on in another process, which must get the job.
@@ -89,7 +90,9 @@ class Runner:
         self.held = HeldJobs(gateway, types, self.queue, pools, meters, clock.now, lease=lease)
         self.log = OutcomeLog()
         self._settler = Settler(gateway, self.held, failures, self.log)
-        self.executor = Executor(self.held, self._settler, tracing, keeps_logs=keeps_logs)
+        self.executor = Executor(
+            gateway, self.held, self._settler, tracing, keeps_logs=keeps_logs, max_result=max_result
+        )
         self.claims = ClaimLoop(
             gateway, self._worker, self.held, self.executor, self._settler, self.queue, lease=lease
         )

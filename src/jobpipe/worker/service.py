@@ -112,6 +112,7 @@ class Service:
                 queue_limits=self._queue_limits,
                 tracing=self._tracing,
                 keeps_logs=self._captures.mode != OFF,
+                max_result=self._settings.max_payload,
             )
             self._captures.start()
             await self.runner.start()

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from jobpipe.model.job import FINISHED, TRANSITIONS, WAITING, Job, JobStatus, Move, instant, sources
+from jobpipe.model.job import FINISHED, PENDING, TRANSITIONS, Job, JobStatus, Move, instant, sources
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -48,8 +48,8 @@ def test_everything_but_a_finished_job_can_be_cancelled() -> None:
 
 
 def test_waiting_running_and_finished_are_all_there_is() -> None:
-    assert WAITING | FINISHED | {JobStatus.RUNNING} == set(JobStatus)
-    assert not WAITING & FINISHED
+    assert PENDING | FINISHED | {JobStatus.RUNNING} == set(JobStatus)
+    assert not PENDING & FINISHED
 
 
 @pytest.mark.parametrize("status", JobStatus)

@@ -107,7 +107,7 @@ def test_what_is_no_object_is_told_as_what_it_is() -> None:
         (
             b"status=odd",
             JobsQuery,
-            "status must be one of scheduled, queued, running, done, failed, cancelled, expired, got 'odd'",
+            "status must be one of scheduled, waiting, queued, running, done, failed, cancelled, expired, got 'odd'",
         ),
         (b"timeout=-1", WaitQuery, "timeout must be a number of seconds, 0 or more, got '-1'"),
     ],

@@ -14,7 +14,7 @@ from .conftest import Caller, calling, problem, run
 FIELDS = {
     *("id", "type", "queue", "payload", "result", "status", "attempts", "max_retries", "priority", "run_at"),
     *("deadline", "error", "progress", "created_at", "started_at", "finished_at", "history"),
-    *("expires_at", "unique", "on_duplicate", "max_wait", "tags"),
+    *("expires_at", "unique", "on_duplicate", "max_wait", "tags", "steps"),
 }
 
 
@@ -194,6 +194,7 @@ def test_lists_are_newest_first_filtered_and_without_payload(on_each_store: Any)
             "history",
             "on_duplicate",
             "max_wait",
+            "steps",
         }
         second = (await call("GET", f"/jobs?limit=3&cursor={first['next_cursor']}")).json()
         assert [job["id"] for job in second["jobs"]] == ["j2", "j1", "j0"]

@@ -96,8 +96,8 @@ def test_queues_are_listed_and_held_up(on_each_store: Any) -> None:
         assert (paused.status_code, paused.json()["paused"]) == (200, True)
         assert (await call("GET", "/queues")).json() == {
             "queues": [
-                {"name": "a", "paused": False, "scheduled": 1, "queued": 1, "running": 0},
-                {"name": "new", "paused": True, "scheduled": 0, "queued": 0, "running": 0},
+                {"name": "a", "paused": False, "scheduled": 1, "waiting": 0, "queued": 1, "running": 0},
+                {"name": "new", "paused": True, "scheduled": 0, "waiting": 0, "queued": 0, "running": 0},
             ]
         }
         assert (await call("POST", "/queues/new/resume")).json()["paused"] is False
@@ -114,6 +114,7 @@ def test_the_numbers_add_up(on_each_store: Any) -> None:
         speeds = found.pop("per_second")
         assert found == {
             "scheduled": 1,
+            "waiting": 0,
             "queued": 2,
             "running": 0,
             "done": 0,

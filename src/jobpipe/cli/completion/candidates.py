@@ -61,6 +61,17 @@ complete_id = _completion(_ids)
 complete_schedule = _completion(lambda store: [entry.name for entry in store.schedules().entries])
 
 
+def complete_signal(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The name of the signal that the job waits for."""
+
+    def look(store: Store) -> list[str]:
+        state = store.durable(str(ctx.params.get("id")))
+        wait = None if state is None else state.pending_wait()
+        return [] if wait is None else [wait.name]
+
+    return _beginning(incomplete, _seen(ctx, look))
+
+
 def _beginning(incomplete: str, values: Iterable[str]) -> list[str]:
     return sorted(value for value in values if value.startswith(incomplete))
 

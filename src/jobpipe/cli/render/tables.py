@@ -26,11 +26,13 @@ if TYPE_CHECKING:
     from ...gateway.timetable import ScheduleInfo
     from ...gateway.views import QueueInfo, Stats, Worker
     from ...model.counts import Failures
-    from ...model.job import Attempt, Job, JobError
+    from ...model.durable import SignalReceipt
+    from ...model.job import Attempt, Job, JobError, StepInfo
     from ...model.logs import JobLogs
 
 _COLOURS = {
     "scheduled": "cyan",
+    "waiting": "bright_blue",
     "queued": "blue",
     "running": "yellow",
     "done": "green",
@@ -45,6 +47,8 @@ _MISSED = {
 _PAUSED = Cell("paused", "yellow")
 _LONGEST = 2_000
 """Characters of a payload, result or traceback that people are shown."""
+_LONGEST_RESULT = 200
+"""Characters of the result of a step that people are shown with its job."""
 
 Value = Cell | datetime | int | str | None
 """What is in a cell."""
@@ -88,13 +92,14 @@ def print_failures(found: Failures, zone: tzinfo | None = None) -> None:
         typer.echo(f"only the {found.counted:,} jobs that failed last are counted")
 
 
-def print_job(job: Job, zone: tzinfo | None = None) -> None:
-    """All of a job, a field a line, and its runs below."""
+def print_job(job: Job, zone: tzinfo | None = None, suspended: str | None = None) -> None:
+    """All of a job, a field a line, its steps and runs below; `suspended` says what it waits for."""
     rows: list[tuple[str, Value]] = [
         ("id", job.id),
         ("type", job.type),
         ("queue", job.queue),
         ("status", _status(job.status)),
+        ("suspended", suspended),
         ("attempts", f"{job.attempts} of {job.max_retries + 1}"),
         ("priority", str(job.priority) if job.priority else None),
         ("deadline", f"{job.deadline:g} s" if job.deadline else None),
@@ -110,14 +115,39 @@ def print_job(job: Job, zone: tzinfo | None = None) -> None:
         ("result", _dump(job.result) if job.status == "done" else None),
         ("error", _error(job.error) or None),
     ]
+    for step in job.steps:
+        result = _result_of(step)
+        shown = result if len(result) <= _LONGEST_RESULT else f"{result[:_LONGEST_RESULT]}…"
+        rows.append(("step", f"{step.name}, {_when(step.began_at, zone)}, {_took(step):.3f} s: {shown}"))
     for run in job.history:
-        took = (run.ended_at - run.began_at).total_seconds()
-        words = f"{_when(run.began_at, zone)}, {took:.3f} s, {run.worker}: {_end_of(run, job)}"
+        words = f"{_when(run.began_at, zone)}, {_took(run):.3f} s, {run.worker}: {_end_of(run, job)}"
         rows.append((f"run {run.number}", words))
     _print_fields(rows, zone)
     if job.error and job.error.traceback:
         lines = job.error.traceback[-_LONGEST:].splitlines()
         print_columns([[Cell(escape(line).rstrip(), "dim")] for line in lines])
+
+
+def print_steps(steps: list[StepInfo], zone: tzinfo | None = None) -> None:
+    """A line a step."""
+    rows = [(step.name, step.began_at, f"{_took(step):.3f}", _result_of(step)) for step in steps]
+    _print_table("steps", ("STEP", "BEGAN", "SECONDS", "RESULT"), rows, zone)
+
+
+def print_signal(receipt: SignalReceipt) -> None:
+    """`order-17 approved sent`, or that it was sent before."""
+    typer.echo(
+        f"{receipt.id} {receipt.name} {'sent' if receipt.is_new else 'sent (the same was sent before)'}"
+    )
+
+
+def _took(ended: Attempt | StepInfo) -> float:
+    return (ended.ended_at - ended.began_at).total_seconds()
+
+
+def _result_of(step: StepInfo) -> str:
+    """As JSON; of one that was cut, what there is."""
+    return f"{step.result}…" if step.cut else _dump(step.result)
 
 
 def _end_of(run: Attempt, job: Job) -> str:
@@ -198,17 +228,20 @@ def print_schedule_state(schedule: ScheduleInfo, zone: tzinfo | None = None) -> 
 def print_queues(queues: list[QueueInfo]) -> None:
     """A line a queue."""
     rows = [
-        (each.name, _PAUSED if each.paused else "running", each.scheduled, each.queued, each.running)
+        (
+            *(each.name, _PAUSED if each.paused else "running"),
+            *(each.scheduled, each.waiting, each.queued, each.running),
+        )
         for each in queues
     ]
-    _print_table("queues", ("QUEUE", "STATE", "SCHEDULED", "QUEUED", "RUNNING"), rows)
+    _print_table("queues", ("QUEUE", "STATE", "SCHEDULED", "WAITING", "QUEUED", "RUNNING"), rows)
 
 
 def print_queue_state(queue: QueueInfo) -> None:
     """`mail paused`, and the jobs that it holds."""
     state = "paused" if queue.paused else "running"
-    waiting = counted(queue.scheduled + queue.queued, "job", "waiting", "waiting")
-    typer.echo(f"{escape(queue.name)} {state}: {waiting}, {queue.running:,} running")
+    held = f"{queue.queued:,} queued, {queue.scheduled:,} scheduled, {queue.waiting:,} waiting"
+    typer.echo(f"{escape(queue.name)} {state}: {held}, {queue.running:,} running")
 
 
 def print_workers(workers: list[Worker], zone: tzinfo | None = None) -> None:

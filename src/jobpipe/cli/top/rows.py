@@ -20,7 +20,7 @@ from .model import Panel, State
 
 _BAR = 8
 _LATELY = 60
-"""Samples of how many jobs waited in a queue: a minute."""
+"""Samples of the backlog of a queue: a minute."""
 _WIDE = 110
 """Cells from which on ids are shown whole."""
 _NARROWEST = 8
@@ -123,10 +123,11 @@ def _columns(panel: Panel, width: int) -> list[Column]:
         Panel.QUEUES: [
             name,
             Column("SCHEDULED", 9, 4, is_right=True),
+            Column("WAITING", 7, 5, is_right=True),
             Column("QUEUED", 8, 2, is_right=True),
             Column("RUNNING", 7, 3, is_right=True),
             Column("STATE", 6, 1),
-            Column("WAITING TREND", 0, 5),
+            Column("BACKLOG TREND", 0, 6),
         ],
         Panel.RUNNING: [
             name,
@@ -178,11 +179,12 @@ def _rows(state: State, panel: Panel, left: int, now: datetime, glyphs: Glyphs) 
 
 
 def _queue(queue: QueueInfo, state: State, left: int, glyphs: Glyphs) -> Row:
-    trend = state.trend.waiting.get(queue.name, ())
+    trend = state.trend.backlog.get(queue.name, ())
     return Row(
         (
             escape(queue.name),
             f"{queue.scheduled:,}",
+            f"{queue.waiting:,}",
             f"{queue.queued:,}",
             f"{queue.running:,}",
             "paused" if queue.paused else "open",

@@ -22,7 +22,7 @@ _HEAD, _FOOT = 3, 2
 _SIDE_BY_SIDE = 150
 """Cells from which on there are two columns of panels."""
 _LONGEST_DETAIL = 1_000
-_COUNTS = ("queued", "running", "failed", "scheduled", "done", "cancelled", "expired")
+_COUNTS = ("queued", "running", "failed", "scheduled", "waiting", "done", "cancelled", "expired")
 """Which of the numbers matter most."""
 _KEYS_OF = {
     Panel.QUEUES: "p pause/resume",

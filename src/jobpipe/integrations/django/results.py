@@ -19,6 +19,7 @@ from .options import NO_ARGUMENTS, Call
 
 _STATUSES = {
     JobStatus.SCHEDULED: TaskResultStatus.READY,
+    JobStatus.WAITING: TaskResultStatus.READY,  # Why not RUNNING: no worker has it, as between two runs
     JobStatus.QUEUED: TaskResultStatus.READY,
     JobStatus.RUNNING: TaskResultStatus.RUNNING,
     JobStatus.DONE: TaskResultStatus.SUCCESSFUL,

@@ -13,12 +13,12 @@ from math import inf
 from msgspec import structs
 
 from ...model.counts import JobEvent
-from ...model.job import FINISHED, TRANSITIONS, WAITING, JobStatus, Move
+from ...model.job import FINISHED, PENDING, TRANSITIONS, JobStatus, Move
 from ...model.lease import Lease
 from ...model.newjob import ExportedJob, NewJob
 from .gates import Gates
 from .names import Names
-from .record import Heap, Lane, Record
+from .record import Durable, Heap, Lane, Record
 
 KEPT_EVENTS = 10_000
 
@@ -33,6 +33,7 @@ class Ledger:
         self.tagged: defaultdict[str, dict[int, Record]] = defaultdict(dict)
         """By tag, and by number, in its order."""
         self.scheduled = Heap()
+        """By run_at; also those that wait for a signal, until its time is over."""
         self._expiring: list[tuple[float, int, Record]] = []
         """A heap by expires_at, of those that wait; also of some that do no more."""
         self.lanes: dict[str, dict[str, Lane]] = {}
@@ -65,7 +66,8 @@ class Ledger:
     def add(self, new: NewJob, now: float, kept: ExportedJob | None = None) -> Record:
         """Take in a job that is not there yet, with what is kept of it if it comes from another store."""
         run_at = new.due_at(now) if kept is None else new.run_at or 0.0
-        status = JobStatus.QUEUED if run_at <= now else JobStatus.SCHEDULED
+        later = JobStatus.WAITING if kept is not None and kept.is_waiting else JobStatus.SCHEDULED
+        status = JobStatus.QUEUED if run_at <= now else later
         lane, number = self._lane(new), next(self._numbers)
         record = Record(new, lane, number, status, run_at, now, new.expires(now), key=new.key)
         if kept is not None:
@@ -73,6 +75,7 @@ class Ledger:
             record.created_at, record.started_at = kept.created_at, kept.started_at
             record.error, record.progress, record.history = kept.error, kept.progress, kept.history
             record.logs = kept.logs
+            record.durable = None if kept.durable is None else Durable.of(kept.durable)
         self.jobs[new.id] = record
         self.order.append(record)
         if new.tags:
@@ -98,7 +101,7 @@ class Ledger:
         return self._expiring[0][0] if self._expiring else inf
 
     def come_due(self, now: float) -> None:
-        """End what has expired, and queue what is scheduled for now or before."""
+        """End what has expired, and queue what is scheduled for now or before, or has waited until then."""
         while self._expiring and self._expiring[0][0] <= now:
             self._expire(heappop(self._expiring)[2], now)
         while (record := self.scheduled.first()) and record.run_at <= now:
@@ -107,7 +110,7 @@ class Ledger:
     def _expire(self, record: Record, now: float) -> None:
         """End it, unless it was replaced by one with more time, or has begun, or is gone."""
         # Why not what is leased: whether it began before, its worker knows.
-        is_waiting = record.status in WAITING and record.token is None
+        is_waiting = record.status in PENDING and record.token is None
         if is_waiting and record.is_late(now) and self.jobs.get(record.new.id) is record:
             self.move(record, Move.EXPIRE, now)
 
@@ -228,7 +231,7 @@ class Ledger:
         if record.token is not None:
             if not keeps_lease:
                 self._end_lease(record, now)
-        elif status in WAITING:
+        elif status in PENDING:
             record.heap.discard(record)
         else:
             del self.ended(status)[new.id]
@@ -239,7 +242,7 @@ class Ledger:
         lane.totals[status] += 1
         if new.unique is not None:
             self.names.enter(record)
-        if status in WAITING:
+        if status in PENDING:
             if record.expires_at is not None:
                 self._watch_expiry(record)
             if status is JobStatus.QUEUED:

@@ -10,10 +10,38 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
+from ...model.durable import DurableState, JobSignal, Sleep, Step, Wait
 from ...model.job import Attempt, Job, JobError, JobStatus, Progress, instant
 from ...model.lease import Lease
 from ...model.logs import StoredChunk
 from ...model.newjob import ExportedJob, NewJob
+
+
+@dataclass(slots=True, eq=False)
+class Durable:
+    """What is recorded of a job, by name."""
+
+    steps: dict[str, Step] = field(default_factory=dict)
+    sleeps: dict[str, Sleep] = field(default_factory=dict)
+    waits: dict[str, Wait] = field(default_factory=dict)
+    signals: dict[str, JobSignal] = field(default_factory=dict)
+
+    def look(self) -> DurableState:
+        """All of it, in order."""
+        return DurableState(
+            steps=tuple(self.steps.values()),
+            sleeps=tuple(self.sleeps[name] for name in sorted(self.sleeps)),
+            waits=tuple(self.waits[name] for name in sorted(self.waits)),
+            signals=tuple(self.signals[name] for name in sorted(self.signals)),
+        )
+
+    @classmethod
+    def of(cls, state: DurableState) -> Durable:
+        """The same, from another store."""
+        return cls(*({each.name: each for each in getattr(state, name)} for name in _PARTS))
+
+
+_PARTS = ("steps", "sleeps", "waits", "signals")
 
 
 @dataclass(slots=True, eq=False)
@@ -56,6 +84,8 @@ class Record:
     key: str | None = None
     gate: str | None = None
     """The key of the gate in which it holds a place; only while it is leased."""
+    durable: Durable | None = None
+    """None until something is recorded."""
     is_in_queue_gate: bool = False
     """Does it hold a place in that of its queue, too?"""
 
@@ -122,6 +152,8 @@ class Record:
             progress=self.progress,
             history=self.history,
             logs=self.logs,
+            is_waiting=self.status is JobStatus.WAITING,
+            durable=None if self.durable is None else self.durable.look(),
         )
 
 

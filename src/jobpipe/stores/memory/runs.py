@@ -12,10 +12,11 @@ from ...model.lease import Lease, Outcome
 from ...model.logs import LogChunk, StoredChunk, bounded
 from ...model.newjob import NewPayload
 from ...model.unique import retry_refusal
+from .durable import begin_anew, go_on, suspend
 from .ledger import Ledger
 from .record import Record
 
-_UNCOUNTED = frozenset({Move.SNOOZE, Move.RELEASE})
+_UNCOUNTED = frozenset({Move.SNOOZE, Move.SLEEP, Move.WAIT, Move.RELEASE})
 """A run that ends so was none: its attempt is given back, and the history does not know it."""
 _TELLING = frozenset({Move.FAIL, Move.RETRY, Move.RESCUE})
 """A run that ends so has an error to tell of, even where it ends the job as cancelled."""
@@ -46,9 +47,13 @@ def end_run(ledger: Ledger, record: Record, outcome: Outcome, now: float) -> Non
         record.result = outcome.result
     if move in (Move.RETRY, Move.SNOOZE):
         record.run_at = now + outcome.delay
+    elif move in (Move.SLEEP, Move.WAIT):
+        record.run_at = suspend(record, outcome, now)
     if outcome.cools:
         ledger.gates.cool(record.new.type, now + outcome.cools)
     ledger.move(record, move, now)
+    if move is Move.WAIT:
+        go_on(ledger, record, now)
 
 
 def keep_logs(record: Record, lease: Lease, chunks: Iterable[LogChunk]) -> None:
@@ -65,7 +70,7 @@ def keep_logs(record: Record, lease: Lease, chunks: Iterable[LogChunk]) -> None:
 
 
 def revive(
-    ledger: Ledger, record: Record | None, renewed: NewPayload | None, now: float
+    ledger: Ledger, record: Record | None, renewed: NewPayload | None, now: float, *, from_start: bool
 ) -> JobStatus | DuplicateError | None:
     """As `JobStore.retry` says of one job."""
     if record is None:
@@ -79,6 +84,7 @@ def revive(
     if renewed is not None:
         record.new = replace(record.new, payload=renewed.payload)
         record.key = renewed.key
+    begin_anew(record, from_start=from_start)
     record.attempts = 0
     record.run_at = now
     record.error = record.result = record.progress = None

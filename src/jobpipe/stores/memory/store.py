@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from ...errors import BadInputError, DuplicateError
 from ...model.admission import Bounds, Plan, admit
 from ...model.counts import MOST_FAILURES, Counts, Failures, Filter, JobEvent, Page, WorkerInfo
+from ...model.durable import DurableState, JobSignal, Received, SignalAnswer, Step
 from ...model.gate import Limit, Limits
 from ...model.job import FINISHED, TRANSITIONS, Job, JobError, JobStatus, Move, Progress
 from ...model.lease import ClaimResult, Lease, LeaseState, Outcome, QueueChoice, Rescued, Settlement
@@ -25,7 +26,7 @@ from ...model.logs import JobLogs, LogChunk, logs_of
 from ...model.newjob import Answer, ExportedJob, NewJob, NewPayload, Receipt, Refusal
 from ...model.schedule import ScheduleEntry, Schedules
 from ..base import Capabilities, News
-from . import inspecting, transfer
+from . import durable, inspecting, transfer
 from .claiming import Order, claim
 from .entries import Entries
 from .ledger import Ledger, Taken
@@ -101,7 +102,10 @@ class MemoryStore:
         return [Receipt(id, ledger.jobs[id].status, is_new) for id, is_new in plan.receipts]
 
     def insert_in(self, connection: Any, batch: Sequence[NewJob], *, capacity: int = 0) -> Answer:
-        raise BadInputError("connection", f"cannot be used with {self.url}, which has no transactions")
+        raise self._no_transactions()
+
+    def _no_transactions(self) -> BadInputError:
+        return BadInputError("connection", f"cannot be used with {self.url}, which has no transactions")
 
     def claim(
         self,
@@ -179,6 +183,32 @@ class MemoryStore:
         record.is_suspect = False
         return True
 
+    def write_steps(self, steps: Sequence[tuple[Lease, Step]]) -> list[bool]:
+        with self._step():
+            return [durable.keep_step(self._held(lease), step) for lease, step in steps]
+
+    def write_step_in(self, connection: Any, lease: Lease, step: Step) -> None:
+        raise self._no_transactions()
+
+    def settle_in(self, connection: Any, settlement: Settlement) -> None:
+        raise self._no_transactions()
+
+    def receive(self, lease: Lease, name: str) -> Received:
+        with self._step() as now:
+            return durable.receive(self._held(lease), name, now)
+
+    def signal(self, id: str, signal: JobSignal) -> SignalAnswer | None:
+        with self._step() as now:
+            record = self._ledger.jobs.get(id)
+            return None if record is None else durable.send(self._ledger, record, signal, now)
+
+    def durable(self, id: str) -> DurableState | None:
+        with self._step():
+            record = self._ledger.jobs.get(id)
+            if record is None or record.durable is None:
+                return None if record is None else DurableState()
+            return record.durable.look()
+
     def release(self, leases: Sequence[Lease], keys: Sequence[str | None] = ()) -> list[bool]:
         with self._step() as now:
             held = [self._held(lease) for lease in leases]
@@ -226,10 +256,11 @@ class MemoryStore:
             self._ledger.move(record, Move.CANCEL, now)
 
     def retry(
-        self, ids: Sequence[str], renewed: NewPayload | None = None
+        self, ids: Sequence[str], renewed: NewPayload | None = None, *, from_start: bool = False
     ) -> list[JobStatus | DuplicateError | None]:
         with self._step() as now:
-            return [revive(self._ledger, self._ledger.jobs.get(id), renewed, now) for id in ids]
+            jobs = self._ledger.jobs
+            return [revive(self._ledger, jobs.get(id), renewed, now, from_start=from_start) for id in ids]
 
     def delete(self, ids: Sequence[str]) -> list[JobStatus | None]:
         found: list[JobStatus | None] = []

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from ...errors import JobConflictError
-from ...model.job import WAITING
+from ...model.job import PENDING
 from ...model.newjob import ExportedJob
 from ...model.unique import refuse_second
 from .ledger import Ledger
@@ -18,7 +18,7 @@ def export(ledger: Ledger, limit: int, after: int) -> list[ExportedJob]:
     waiting = (
         record
         for record in islice(ledger.order, begin, None)
-        if record.status in WAITING and ledger.jobs.get(record.new.id) is record
+        if record.status in PENDING and ledger.jobs.get(record.new.id) is record
     )
     return [record.pack() for record in islice(waiting, limit)]
 
@@ -37,7 +37,7 @@ def adopt(ledger: Ledger, exported: Sequence[ExportedJob], now: float) -> int:
 
 def discard(ledger: Ledger, ids: Sequence[str], now: float) -> int:
     found = [record for id in set(ids) if (record := ledger.jobs.get(id))]
-    waiting = [record for record in found if record.status in WAITING]
+    waiting = [record for record in found if record.status in PENDING]
     for record in waiting:
         ledger.remove(record, now)
     ledger.tidy()

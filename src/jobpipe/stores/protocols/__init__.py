@@ -1,1 +1,1 @@
-"""What a store does, a protocol for each noun: jobs, schedules, transfer, watch; `stores.base` combines them."""
+"""What a store does, a protocol for each noun: jobs, durable state, schedules, transfer, watch; `stores.base` combines them."""

@@ -137,9 +137,11 @@ class JobStore(Protocol):
         """
 
     def retry(
-        self, ids: Sequence[str], renewed: NewPayload | None = None
+        self, ids: Sequence[str], renewed: NewPayload | None = None, *, from_start: bool = False
     ) -> list[JobStatus | DuplicateError | None]:
         """Run failed and cancelled jobs again, from now on, with attempts at 0; the history is kept.
+
+        Steps, sleeps and signals are kept, waits are forgotten; from the start, so are steps, sleeps and used signals.
 
         Those that run again have the new payload and its key, if one is given; the fingerprint stays that of the
         first, which is what the id stands for.

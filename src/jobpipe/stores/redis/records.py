@@ -10,6 +10,7 @@ from msgspec import Raw, Struct
 
 from ...errors import JobConflictError, QueueFullError, TooManyNamesError, TooManyScheduledError
 from ...model.admission import Bounds
+from ...model.durable import DurableState
 from ...model.job import Attempt, Job, JobError, JobStatus, OnDuplicate, Progress
 from ...model.lease import Claim, Lease, QueueChoice, Settlement
 from ...model.logs import JobLogs, LogChunk, StoredChunk, logs_of
@@ -27,6 +28,7 @@ from ..stored import (
     read_progress,
     text,
 )
+from .durable import state_values, states_of
 
 
 class Record(Struct, frozen=True, array_like=True, gc=False):
@@ -151,12 +153,14 @@ def kept_values(job: ExportedJob) -> tuple[Any, ...]:
         *(job.attempts, job.runs, job.created_at, job.started_at or 0),
         *(text_of(job.error), text_of(job.progress), "\n".join(lines)),
         [(chunk.attempt, chunk.cut, chunk.count, chunk.size, chunk.lines) for chunk in job.logs],
+        *(job.is_waiting, *state_values(job.durable)),
     )
 
 
 def outcome_values(settlement: Settlement) -> tuple[Any, ...]:
     """What settle.lua unpacks."""
     outcome = settlement.outcome
+    logs: list[Any] = [list(map(chunk_values, settlement.logs))] if settlement.logs else []
     return (
         settlement.lease.token,
         outcome.move,
@@ -166,7 +170,7 @@ def outcome_values(settlement: Settlement) -> tuple[Any, ...]:
         text_of(outcome.progress),
         outcome.cools,
         settlement.started_at,
-        *([list(map(chunk_values, settlement.logs))] if settlement.logs else ()),
+        *(logs if outcome.name is None else (*(logs or [False]), outcome.name)),
     )
 
 
@@ -280,11 +284,13 @@ def logs_in(packed: bytes, after: int) -> JobLogs:
     return logs_of([StoredChunk(**each) for each in chunks], after)
 
 
-def exported_of(packed: bytes, logs: bytes) -> list[ExportedJob]:
+def exported_of(packed: bytes, logs: bytes, states: bytes) -> list[ExportedJob]:
     """Those of export.lua."""
     return [
-        _exported_of(record, tuple(map(_chunk_of, chunks)))
-        for record, chunks in zip(_read_records(packed), _read_any(logs), strict=True)
+        _exported_of(record, tuple(map(_chunk_of, chunks)), state)
+        for record, chunks, state in zip(
+            _read_records(packed), _read_any(logs), states_of(states), strict=True
+        )
     ]
 
 
@@ -294,7 +300,7 @@ def _chunk_of(stored: Sequence[Any]) -> StoredChunk:
     return StoredChunk(attempt=attempt, cut=cut, count=count, size=size, lines=lines)
 
 
-def _exported_of(record: Record, logs: tuple[StoredChunk, ...]) -> ExportedJob:
+def _exported_of(record: Record, logs: tuple[StoredChunk, ...], state: DurableState | None) -> ExportedJob:
     return ExportedJob(
         number=int(record.seq),
         job=NewJob(
@@ -324,6 +330,8 @@ def _exported_of(record: Record, logs: tuple[StoredChunk, ...]) -> ExportedJob:
         progress=_progress_of(record.progress),
         history=_history_of(record.history),
         logs=logs,
+        is_waiting=record.status == JobStatus.WAITING,
+        durable=state,
     )
 
 

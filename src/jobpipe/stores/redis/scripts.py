@@ -15,8 +15,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from ...model.durable import MOST_SIGNALS
 from ...model.gate import INSURANCE, LEAD, MOST_PASSED_OVER
-from ...model.job import FINISHED, KEPT_HISTORY, TRANSITIONS, WAITING
+from ...model.job import FINISHED, KEPT_HISTORY, PENDING, TRANSITIONS
 from ...model.logs import MOST_OF_ATTEMPT, MOST_OF_JOB
 from ...model.unique import CANCELLING, FATES
 from .records import Record
@@ -72,10 +73,10 @@ def _definitions() -> str:
     lines = [
         f"local {', '.join(fields)} = {', '.join(str(place) for place in range(1, len(fields) + 1))}",
         f"local NEXT = {{ {', '.join(moves)} }}",
-        f"local FINISHED, WAITING = {_set_of(FINISHED)}, {_set_of(WAITING)}",
+        f"local FINISHED, PENDING = {_set_of(FINISHED)}, {_set_of(PENDING)}",
         f"local SECOND, CANCELLING = {{ {', '.join(second)} }}, {_set_of(CANCELLING)}",
         f"local KEPT_HISTORY, KEPT_EVENTS, MOST_DUE = {KEPT_HISTORY}, {KEPT_EVENTS}, {MOST_DUE}",
-        f"local MOST_OF_ATTEMPT, MOST_OF_JOB = {MOST_OF_ATTEMPT}, {MOST_OF_JOB}",
+        f"local MOST_OF_ATTEMPT, MOST_OF_JOB, MOST_SIGNALS = {MOST_OF_ATTEMPT}, {MOST_OF_JOB}, {MOST_SIGNALS}",
         f"local LEAD, INSURANCE, MOST_PASSED_OVER = {LEAD!r}, {INSURANCE!r}, {MOST_PASSED_OVER}",
     ]
     return "\n".join(lines)

@@ -11,6 +11,8 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from ...errors import BadInputError, StoreRefusedError
+from ...model.durable import Step
+from ...model.lease import Lease, Settlement
 from ...model.newjob import Answer, NewJob
 from ..base import Capabilities, News, Watch
 from ..driving import drive
@@ -26,9 +28,17 @@ from .watch import RedisWatch
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_STEPS = ("0001_jobs", "0002_claimed_ahead", "0003_admission", "0004_unique_expiry_tags", "0005_logs")
+_STEPS = (
+    "0001_jobs",
+    "0002_claimed_ahead",
+    "0003_admission",
+    "0004_unique_expiry_tags",
+    "0005_logs",
+    "0006_durable",
+)
 """Of the schema. The second and the fourth rewrite no record: who reads one of the first sees that it is not claimed ahead,
-and one that ends early has no expiry, unique name or tags. An older program than the fifth would leave logs behind."""
+and one that ends early has no expiry, unique name or tags. An older program than the fifth would leave logs behind,
+one older than the sixth steps and signals, and would not know jobs that wait for these."""
 _SCHEMA = len(_STEPS)
 
 
@@ -89,7 +99,10 @@ class RedisStore:
     insert = _driven(verbs.insert)
 
     def insert_in(self, connection: Any, batch: Sequence[NewJob], *, capacity: int = 0) -> Answer:
-        raise BadInputError("connection", f"cannot be used with {self.url}, which has no transactions")
+        raise self._no_transactions()
+
+    def _no_transactions(self) -> BadInputError:
+        return BadInputError("connection", f"cannot be used with {self.url}, which has no transactions")
 
     # Run
 
@@ -101,6 +114,19 @@ class RedisStore:
     settle = _driven(verbs.settle)
     release = _driven(verbs.release)
     rescue = _driven(verbs.rescue)
+
+    # Steps and signals
+
+    write_steps = _driven(verbs.write_steps)
+    receive = _driven(verbs.receive)
+    signal = _driven(verbs.signal)
+    durable = _driven(verbs.durable)
+
+    def write_step_in(self, connection: Any, lease: Lease, step: Step) -> None:
+        raise self._no_transactions()
+
+    def settle_in(self, connection: Any, settlement: Settlement) -> None:
+        raise self._no_transactions()
 
     # Manage
 

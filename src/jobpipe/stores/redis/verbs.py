@@ -14,6 +14,7 @@ import msgspec
 from ...errors import BadInputError, DuplicateError, JobConflictError
 from ...model.admission import Bounds
 from ...model.counts import MOST_FAILURES, Counts, Failures, Filter, JobEvent, Page, WorkerInfo
+from ...model.durable import DurableState, JobSignal, Received, ReceivedKind, SignalAnswer, Step
 from ...model.gate import Limit, Limits, split_limits
 from ...model.job import Job, JobError, JobStatus, Progress
 from ...model.lease import ClaimResult, Lease, LeaseState, QueueChoice, Rescued, Settlement
@@ -24,6 +25,7 @@ from ...model.unique import move_refusal, retry_refusal
 from ..failures import Failed, error_start, failed_of, failures_of
 from ..stored import counts_of
 from . import records
+from .durable import state_of, step_values
 from .records import (
     answer_of,
     choice_values,
@@ -146,6 +148,26 @@ def settle(settlements: Sequence[Settlement]) -> Verb[list[bool]]:
     return list(map(bool, (yield Call("settle", (ids, list(map(outcome_values, settlements)))))))
 
 
+def write_steps(steps: Sequence[tuple[Lease, Step]]) -> Verb[list[bool]]:
+    told = [step_values(step) for _, step in steps]
+    return list(map(bool, (yield Call("write_steps", (*_split([lease for lease, _ in steps]), told)))))
+
+
+def receive(lease: Lease, name: str) -> Verb[Received]:
+    kind, *payload = yield Call("receive", (lease.id, lease.token, name))
+    return Received(ReceivedKind(kind.decode()), *payload)
+
+
+def signal(id: str, signal: JobSignal) -> Verb[SignalAnswer | None]:
+    answer = yield Call("signal", (id, signal.name, signal.payload.decode(), signal.fingerprint))
+    return None if answer is None else SignalAnswer(answer.decode())
+
+
+def durable(id: str) -> Verb[DurableState | None]:
+    packed = yield Call("durable_of", id)
+    return None if packed is None else state_of(packed)
+
+
 def release(leases: Sequence[Lease], keys: Sequence[str | None] = ()) -> Verb[list[bool]]:
     new = [key_text(key) or False for key in keys]
     return list(map(bool, (yield Call("release", (*_split(leases), new)))))
@@ -164,10 +186,10 @@ def cancel(ids: Sequence[str]) -> Verb[list[JobStatus | None]]:
 
 
 def retry(
-    ids: Sequence[str], renewed: NewPayload | None = None
+    ids: Sequence[str], renewed: NewPayload | None = None, *, from_start: bool = False
 ) -> Verb[list[JobStatus | DuplicateError | None]]:
     payload = False if renewed is None else renewed.payload.decode()
-    told = (list(ids), payload, key_text(renewed.key if renewed else None))
+    told = (list(ids), payload, key_text(renewed.key if renewed else None), from_start)
     return [
         retry_refusal(*(value.decode() for value in found))
         if isinstance(found, list)

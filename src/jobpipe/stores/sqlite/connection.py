@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from ...errors import BadInputError, StoreAwayError, StoreError, StoreRefusedError
 from ...model.job import TRANSITIONS, JobStatus
@@ -200,6 +201,37 @@ def plain_cursor(connection: sqlite3.Connection) -> Iterator[sqlite3.Cursor]:
         yield cursor
     finally:
         connection.text_factory = text_factory
+
+
+@contextmanager
+def guest_cursor(connection: Any, file: StoreFile) -> Iterator[sqlite3.Cursor]:
+    """A cursor in the caller's own transaction, where what was done is undone if the block raises.
+
+    BadInputError for a connection that leads elsewhere.
+    """
+    if not isinstance(connection, sqlite3.Connection):
+        raise BadInputError("connection", f"must be a sqlite3.Connection for this store, got {connection!r}")
+    file.look()
+    with mapped_errors(file.path), plain_cursor(connection) as cursor:
+        check_own(cursor, file.path)
+        if begins_by_itself(connection):
+            cursor.execute("BEGIN IMMEDIATE")
+        cursor.execute("SAVEPOINT jobpipe")
+        try:
+            yield cursor
+        except BaseException:
+            cursor.execute("ROLLBACK TO jobpipe")
+            raise
+        finally:
+            cursor.execute("RELEASE jobpipe")
+
+
+def holds_lock(connection: Any) -> bool:
+    """Is it within a transaction, for whose end every other write would wait? May be asked in any thread."""
+    try:
+        return isinstance(connection, sqlite3.Connection) and connection.in_transaction
+    except sqlite3.ProgrammingError:  # it was closed
+        return False
 
 
 def begins_by_itself(connection: sqlite3.Connection) -> bool:

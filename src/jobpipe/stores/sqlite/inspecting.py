@@ -23,6 +23,7 @@ _NEWEST = 2**62
 _INDEXES = {
     JobStatus.RUNNING: "INDEXED BY jobs_leased",
     JobStatus.SCHEDULED: "INDEXED BY jobs_due",
+    JobStatus.WAITING: "INDEXED BY jobs_waiting",
     JobStatus.FAILED: "INDEXED BY jobs_failed",
     JobStatus.CANCELLED: "INDEXED BY jobs_cancelled",
 }

@@ -10,6 +10,7 @@ from ...model.job import KEPT_HISTORY, JobError, JobStatus, Progress
 from ...model.lease import Lease, LeaseState, Rescued, Settlement
 from ...model.logs import MOST_OF_ATTEMPT, LogChunk, overflow
 from ..sql_rows import text_of
+from . import durable
 from .rows import settled_row
 from .statements import sql
 from .uniques import let_in
@@ -73,7 +74,11 @@ def settle(cursor: sqlite3.Cursor, settlements: Sequence[Settlement], now: float
     told = text_of(list(map(settled_row, settlements)))
     values = {"settlements": told, "now": now, "at": f"{now:.6f}", "kept": KEPT_HISTORY}
     _cool(cursor, settlements, now)
+    suspending = [each for each in settlements if each.outcome.name is not None]
+    suspended = durable.suspend(cursor, suspending, now) if suspending else ()
     recorded = cursor.execute(sql("settle"), values).rowcount
+    if suspended:
+        durable.go_on(cursor, suspended, now)
     cursor.execute(sql("leave_gates"))
     cursor.execute(sql("clear_suspects"), (told,))
     let_in(cursor, [each.lease.id for each in settlements])

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 from urllib.parse import unquote
 
-from ...errors import BadInputError, DuplicateError, SettingsError, StoreAwayError, StoreRefusedError
+from ...errors import DuplicateError, LeaseLostError, SettingsError, StoreAwayError, StoreRefusedError
 from ...failpoints import reach
 from ...model.admission import Bounds
 from ...model.counts import WorkerInfo
+from ...model.durable import DurableState, JobSignal, SignalAnswer, Step
 from ...model.gate import Limit, Limits
 from ...model.job import JobStatus
 from ...model.lease import ClaimResult, Lease, LeaseState, QueueChoice, Rescued, Settlement
@@ -26,10 +27,10 @@ from ...model.schedule import Schedules
 from ...model.text import masked
 from ..base import Capabilities, News, Watch
 from ..sql_rows import text_of
-from . import inspecting, leasing, managing, pruning, ticking, transfer
+from . import durable, inspecting, leasing, managing, ticking, transfer
 from .choosing import Choice, has_lane
 from .claiming import claim_chosen
-from .connection import Connections, begins_by_itself, check_own, mapped_errors, plain_cursor
+from .connection import Connections, guest_cursor, holds_lock, mapped_errors
 from .group_commit import GroupCommit
 from .inserting import Batch, insert_all, insert_one
 from .migrate import migrate, refuse_newer
@@ -130,12 +131,15 @@ class SqliteStore:
     def _writing(self, *, synced: bool = True) -> Iterator[tuple[sqlite3.Cursor, float]]:
         """A cursor in a transaction, and what time it is; what came due by then is queued."""
         with self._connections.writing(synced=synced) as cursor:
-            now = round(self._clock(), 6)  # Why: read back from the history, it is the same microsecond
+            now = self._now()
             self._come_due(cursor, now)
             yield cursor, now
             if self._changes >= _TRIM_AFTER:
                 self._changes = 0
                 cursor.execute(sql("trim_events"), (_KEPT_EVENTS,))
+
+    def _now(self) -> float:
+        return round(self._clock(), 6)  # Why: read back from the history, it is the same microsecond
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Cursor]:
@@ -178,23 +182,8 @@ class SqliteStore:
         return answers
 
     def insert_in(self, connection: Any, batch: Sequence[NewJob], *, capacity: int = 0) -> Answer:
-        if not isinstance(connection, sqlite3.Connection):
-            raise BadInputError(
-                "connection", f"must be a sqlite3.Connection for this store, got {connection!r}"
-            )
-        self._connections.file.look()
-        with mapped_errors(self.path), plain_cursor(connection) as cursor:
-            check_own(cursor, self.path)
-            if begins_by_itself(connection):
-                cursor.execute("BEGIN IMMEDIATE")
-            cursor.execute("SAVEPOINT jobpipe")
-            try:
-                return insert_one(cursor, batch, Bounds(capacity), self._clock())
-            except BaseException:
-                cursor.execute("ROLLBACK TO jobpipe")
-                raise
-            finally:
-                cursor.execute("RELEASE jobpipe")
+        with guest_cursor(connection, self._connections.file) as cursor:
+            return insert_one(cursor, batch, Bounds(capacity), self._clock())
 
     # Run
 
@@ -249,6 +238,12 @@ class SqliteStore:
             self._changes += len(settlements)
             return leasing.settle(cursor, settlements, now)
 
+    def settle_in(self, connection: Any, settlement: Settlement) -> None:
+        with guest_cursor(connection, self._connections.file) as cursor:
+            (is_recorded,) = leasing.settle(cursor, [settlement], self._now())
+            if not is_recorded:
+                raise LeaseLostError(settlement.lease.id)
+
     def release(self, leases: Sequence[Lease], keys: Sequence[str | None] = ()) -> list[bool]:
         with self._writing() as (cursor, now):
             self._changes += len(leases)
@@ -275,15 +270,39 @@ class SqliteStore:
             return managing.cancel(cursor, ids, now)
 
     def retry(
-        self, ids: Sequence[str], renewed: NewPayload | None = None
+        self, ids: Sequence[str], renewed: NewPayload | None = None, *, from_start: bool = False
     ) -> list[JobStatus | DuplicateError | None]:
         with self._writing() as (cursor, now):
             self._changes += len(ids)
-            return [managing.retry(cursor, id, renewed, now) for id in ids]
+            return [managing.retry(cursor, id, renewed, now, from_start=from_start) for id in ids]
 
-    delete = _writes(pruning.delete)
+    delete = _writes(managing.delete)
     pause = _writes(managing.pause)
     resume = _writes(managing.resume)
+
+    # Steps and signals
+
+    write_steps = _writes(durable.write_steps)
+    receive = _writes(durable.receive, synced=False)
+
+    def write_step_in(self, connection: Any, lease: Lease, step: Step) -> None:
+        with guest_cursor(connection, self._connections.file) as cursor:
+            if not durable.write_step(cursor, lease, step):
+                raise LeaseLostError(lease.id)
+
+    def signal(self, id: str, signal: JobSignal) -> SignalAnswer | None:
+        with self._writing() as (cursor, now):
+            self._changes += 1
+            return durable.send(cursor, id, signal, now)
+
+    def durable(self, id: str) -> DurableState | None:
+        # Why without what came due: as in `workers`.
+        with self._connections.reading() as cursor:
+            return durable.durable(cursor, id)
+
+    def is_held_up_by(self, connection: Any) -> bool:
+        """Would a write to the store wait for the end of the transaction that the caller has open there?"""
+        return holds_lock(connection)
 
     # Inspect
 
@@ -348,4 +367,4 @@ class SqliteStore:
 
     # Maintain
 
-    prune = _writes(pruning.prune)
+    prune = _writes(managing.prune)

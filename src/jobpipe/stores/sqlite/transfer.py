@@ -12,12 +12,13 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from ...errors import JobConflictError
+from ...model.job import JobStatus
 from ...model.logs import StoredChunk
 from ...model.newjob import ExportedJob
 from ...model.unique import refuse_second
 from ..sql_rows import chunk_of, exported_of, text_of
 from ..stored import ended_of
-from . import uniques
+from . import durable, uniques
 from .rows import PLAIN_ROW, history_of, more_values, new_row
 from .statements import sql
 
@@ -28,7 +29,7 @@ def adopt(cursor: sqlite3.Cursor, exported: Sequence[ExportedJob], now: float) -
     if names:
         _refuse_second(cursor, exported)
     rows = [_adopted_row(job, now) for job in exported]
-    logged = [job for job in exported if job.logs and not _has(cursor, job)]
+    new = [job for job in exported if (job.logs or job.durable) and not _has(cursor, job)]
     inserted = cursor.execute(sql("adopt"), {"jobs": text_of(rows)}).rowcount
     for job in exported if inserted < len(exported) else ():
         (fingerprint, _) = cursor.execute(sql("known"), (job.job.id,)).fetchone()
@@ -38,10 +39,13 @@ def adopt(cursor: sqlite3.Cursor, exported: Sequence[ExportedJob], now: float) -
         uniques.order_names(cursor, names)
     logs = [
         {"id": job.job.id, "start": start, **asdict(chunk)}
-        for job in logged
+        for job in new
         for start, chunk in enumerate(job.logs)
     ]
     cursor.executemany(sql("adopt_log"), logs)
+    for job in new:
+        if job.durable is not None:
+            durable.adopt(cursor, job.job.id, job.durable)
     return inserted
 
 
@@ -59,6 +63,8 @@ def _adopted_row(job: ExportedJob, now: float) -> tuple[Any, ...]:
     id, type, queue, status, max_retries, priority, run_at, deadline, fingerprint, payload, key = new_row(
         replace(job.job, max_wait=None), now
     )[:PLAIN_ROW]
+    if job.is_waiting and status is JobStatus.SCHEDULED:
+        status = JobStatus.WAITING
     return (
         *(id, type, queue, status, max_retries, priority, run_at, deadline, fingerprint, key),
         *(job.attempts, job.runs, job.created_at, job.started_at, job.error, job.progress),
@@ -71,7 +77,15 @@ def export(cursor: sqlite3.Cursor, limit: int, after: int = 0) -> list[ExportedJ
     logs: defaultdict[int, list[StoredChunk]] = defaultdict(list)
     for job, *chunk in cursor.execute(sql("export_logs"), (text_of([row[0] for row in rows]),)):
         logs[job].append(chunk_of(chunk))
-    return [_exported_of(row, logs[row[0]]) for row in rows]
+    states = durable.states(cursor, [row[0] for row in rows])
+    return [
+        replace(
+            _exported_of(row, logs[row[0]]),
+            is_waiting=status == JobStatus.WAITING,
+            durable=states.get(row[0]),
+        )
+        for *row, status in rows
+    ]
 
 
 def discard(cursor: sqlite3.Cursor, now: float, ids: Sequence[str]) -> int:

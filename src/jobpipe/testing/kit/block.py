@@ -10,22 +10,20 @@ from contextvars import ContextVar
 from datetime import datetime
 from typing import Any, TypeVar
 
-from rate_envelope_queue import Context
-
 from ...app import Jobpipe
 from ...gateway.async_store import AsyncStore
 from ...gateway.feed import Feed
 from ...gateway.known_types import KnownTypes
-from ...gateway.lazy_store import Gateway, LazyStore, Substitute
+from ...gateway.lazy_store import Gateway, LazyStore, Substitute, entered
 from ...jobtypes.current import CurrentJob
 from ...jobtypes.jobtype import JobType
-from ...model.ids import new_id
-from ...model.lease import Claim, Lease
+from ...model.durable import SignalReceipt
 from ...model.newjob import NewJob
 from ...worker.capture import Captures
-from .clock import BlockClock, MovedByWaiting
+from .clock import BlockClock
+from .direct import current_of
 from .inline import Inline, InlineLoop
-from .session import WORKER, Session
+from .session import Session
 from .store import BlockStore
 
 T = TypeVar("T")
@@ -65,7 +63,8 @@ class Block:
             self.gateway = self.gateway_of(self.store)
             undo.callback(self.gateway.feed.close)
             undo.callback(known.forget)
-            undo.callback(lazy_store.put_in_place(Substitute(self.gateway, self._current)))
+            self._substitute = Substitute(self.gateway, self._current)
+            undo.callback(lazy_store.put_in_place(self._substitute))
             known.forget()
             pipe.schedules.register(self.store)
             captures.start()
@@ -105,11 +104,9 @@ class Block:
             elif session.loop is not asyncio.get_running_loop():
                 raise RuntimeError("a job waits for the clock on another event loop: go on there")
             self._session = session
-            self.clock.inline_until = None if inline is None else self.clock.now() + by
             try:
                 await session.drive(by)
             finally:
-                self.clock.inline_until = None
                 if not session.runner.held.all():
                     self._session = None
                     await session.end()
@@ -124,17 +121,22 @@ class Block:
         outer = _driving.get()
         _driving.set((*outer, self))
         try:
-            yield
+            with entered(self._substitute):  # handlers enqueue here, also while an inner block is open
+                yield
         finally:
             _driving.set(outer)
             self._lock.release()
 
     def check(self) -> None:
         """RuntimeError unless jobs can be run."""
-        if not self.is_open:
-            raise RuntimeError("the block of pipe.testing() has ended: run jobs within it")
+        self.check_open()
         if self in _driving.get():
             raise RuntimeError("a handler cannot run jobs of the block that runs it: enqueue them")
+
+    def check_open(self) -> None:
+        """RuntimeError after its end."""
+        if not self.is_open:
+            raise RuntimeError("the block of pipe.testing() has ended: run jobs within it")
 
     def session(
         self,
@@ -165,24 +167,15 @@ class Block:
         if not isinstance(answer, list):
             raise answer
 
+    async def signal(self, id: str, name: str, payload: Any) -> SignalReceipt:
+        """`pipe.signal` to a job of this block."""
+        self.check_open()
+        with entered(self._substitute):
+            return await self.pipe.signal(id, name, payload)
+
     def _current(self, type: str) -> CurrentJob:
-        """What a handler sees that is called directly: the first run of a job that no store knows."""
-        job_type = self.pipe.types[type]
-        now = self.clock.now()
-        claim = Claim(
-            lease=Lease(new_id(), 1, WORKER, ""),
-            type=type,
-            queue=job_type.defaults.queue,
-            payload=b"null",
-            attempts=1,
-            max_retries=job_type.defaults.max_retries,
-            priority=job_type.defaults.priority,
-            deadline=job_type.defaults.deadline,
-            run_at=now,
-            created_at=now,
-            started_at=now,
-        )
-        return CurrentJob(claim, Context(clock=MovedByWaiting(self.clock)), lambda _: None)
+        """What a handler sees that is called directly."""
+        return current_of(self.pipe.types[type], self.clock, self.gateway_of, self.pipe.settings.max_payload)
 
 
 _CACHED = "settings", "capacity", "tracing"

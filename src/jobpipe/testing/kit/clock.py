@@ -43,8 +43,12 @@ class BlockClock(AsyncManualClock):
     def move(self, bell: Any, until: float) -> bool:
         """Be at that instant, unless the bell has rung."""
         if not bell.has_rung:
-            self._instant = max(self._instant, until)
+            self.move_to(until)
         return bool(bell.has_rung)
+
+    def move_to(self, until: float) -> None:
+        """Be at that instant, unless it is past; what comes due meanwhile is not seen to."""
+        self._instant = max(self._instant, until)
 
     def _has_deadline(self, run: object) -> bool:
         """Will the clock itself end this run? Why not at once: on a busy machine a query may take a second, too."""

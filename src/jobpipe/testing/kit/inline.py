@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from typing import Any, ParamSpec, TypeVar
 
+from ...gateway.sync import call_here
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -32,6 +34,10 @@ class Inline(ThreadPoolExecutor):
             future.set_result(result)
         return future
 
+    def call(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call it; what it returns, or raises."""
+        return self.submit(fn, *args, **kwargs).result()
+
 
 class InlineLoop:
     """An event loop that runs in the thread of each caller, one at a time, from the first use until it is closed."""
@@ -45,7 +51,9 @@ class InlineLoop:
         with self._lock, _no_loop():
             if self._runner is None:
                 self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
-            return self._runner.run(make(Inline(1)), context=copy_context())
+            inline, context = Inline(1), copy_context()
+            context.run(call_here.set, inline.call)
+            return self._runner.run(make(inline), context=context)
 
     def close(self) -> None:
         """End the loop."""

@@ -64,6 +64,7 @@ class Session:
             tracing=pipe.tracing,
             clock=clock,
             keeps_logs=pipe.settings.job_logs != OFF,
+            max_result=pipe.settings.max_payload,
             name=WORKER,
         )
         self._maintenance = _Maintenance(
@@ -80,6 +81,7 @@ class Session:
             pool.prefetch = _NoPrefetch(pool.slots)
         if inline is not None:
             self.runner.queue._threads = inline  # Why: it calls plain functions
+        self._is_inline = inline is not None
         self._claimed = claimed  # the ids of all that was begun, in order
         self._claims = 0
         self._pulling: asyncio.Task[None] | None = None
@@ -95,6 +97,7 @@ class Session:
 
     async def drive(self, by: float) -> None:
         """Run all that is due, move the clock, and run all that comes due meanwhile."""
+        self._clock.inline_until = self._clock.now() + by if self._is_inline else None
         self._pulling = self.loop.create_task(self._pull(), name="jobpipe-testing")
         try:
             await self._drain()
@@ -104,6 +107,7 @@ class Session:
                 self._clock.moves = False
                 await self._drain()
         finally:
+            self._clock.inline_until = None
             self._clock.moves = False
             self._pulling.cancel()
             await asyncio.wait([self._pulling])
@@ -120,7 +124,7 @@ class Session:
                 return
 
     async def run_one(self, id: str) -> None:
-        """Run that job to its end."""
+        """Run that job, until it has ended or is suspended."""
         held = self.runner.held
         claims = self._due.claim_job(id, WORKER, self.lease)
         held.expect(claims, held.now())

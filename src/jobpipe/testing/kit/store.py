@@ -1,4 +1,7 @@
-"""BlockStore: the memory store of a block, with what only tests ask: what comes due next, and one job by its id."""
+"""BlockStore: the memory store of a block, with what only tests ask: what comes due next, and one job by its id.
+
+What is written on the connection of the caller is there at once, whatever becomes of that transaction.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,10 @@ from collections.abc import Callable, Sequence
 from secrets import token_hex
 from typing import Any
 
-from ...model.job import Job
-from ...model.lease import Claim, Lease
+from ...errors import LeaseLostError
+from ...model.durable import Step, Wait
+from ...model.job import Job, JobStatus
+from ...model.lease import Claim, Lease, Settlement
 from ...model.newjob import Answer, NewJob
 from ...stores.memory.claiming import claim_of
 from ...stores.memory.runs import begin_run
@@ -22,10 +27,17 @@ class BlockStore(MemoryStore):
         self._on_insert = on_insert
 
     def insert_in(self, connection: Any, batch: Sequence[NewJob], *, capacity: int = 0) -> Answer:
-        """Insert at once, whatever becomes of the caller's transaction."""
         (answer,) = self.insert([batch], capacity=capacity)
         self._on_insert()
         return answer
+
+    def write_step_in(self, connection: Any, lease: Lease, step: Step) -> None:
+        if self.write_steps([(lease, step)]) != [True]:
+            raise LeaseLostError(lease.id)
+
+    def settle_in(self, connection: Any, settlement: Settlement) -> None:
+        if self.settle([settlement]) != [True]:
+            raise LeaseLostError(settlement.lease.id)
 
     def next_at(self) -> float:
         """When something comes due by itself: a job, an expiry, a tick, the end of a lease; infinity if nothing does."""
@@ -36,6 +48,20 @@ class BlockStore(MemoryStore):
             due += [ledger.next_expiry]
             first = ledger.scheduled.first()
             return min(due) if first is None else min(*due, first.run_at)
+
+    def goes_on_at(self, id: str) -> float:
+        """When that job goes on by itself: it is due, its time to wait is over, or its lease ends."""
+        with self._step():
+            record = self._ledger.jobs[id]
+            return record.run_at if record.token is None else record.lease_until
+
+    def pending_wait(self, id: str) -> Wait | None:
+        """What that job is suspended for, if that is a signal."""
+        with self._step():
+            record = self._ledger.jobs[id]
+            if record.status is not JobStatus.WAITING or record.durable is None:
+                return None
+            return record.durable.look().pending_wait()
 
     def jobs(self) -> list[tuple[Job, NewJob]]:
         """All jobs in the order of insertion, each with what was asked for."""

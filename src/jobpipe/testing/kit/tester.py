@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from copy import copy
+from collections.abc import Callable, Coroutine, Mapping
 from datetime import datetime, timedelta
-from inspect import isawaitable
 from typing import Any, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
 
 from msgspec import UNSET, UnsetType
@@ -14,15 +12,18 @@ from ...app import Jobpipe
 from ...errors import BadInputError
 from ...gateway.known_types import KnownTypes
 from ...gateway.lazy_store import LazyStore
+from ...gateway.sync import sync
 from ...jobtypes.jobtype import JobType
+from ...model.durable import SignalReceipt
 from ...model.job import Job, instant
-from ...model.outcome import cause_of
+from ...model.newjob import Receipt
 from ...model.request import JobOptions
 from .block import Block
 from .clock import seconds_by
-from .crash import Call, CrashTest, check_type
+from .crash import Call, CrashTest
 from .expected import Expected
 from .inline import Inline
+from .one_job import check_type, run_job
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -160,7 +161,8 @@ class JobTester:
     async def run(self, job_type: JobType[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Run one job of the type now, with these arguments: its result is returned, its error raised.
 
-        It passes checks and stamps, and `current_job()` is a real one; afterwards there is no trace of it.
+        It passes checks and stamps, and `current_job()` is a real one; afterwards there is no trace of it. Where it sleeps,
+        or waits for a signal with a timeout, the clock moves to the end of that; without a timeout: RuntimeError.
         """
         return await self._run(job_type, args, kwargs, None)
 
@@ -176,41 +178,47 @@ class JobTester:
 
     async def _run(self, job_type: JobType[..., Any], args: Any, kwargs: Any, inline: Inline | None) -> Any:
         check_type(job_type)
-        block = self._block
-        job = block.pipe.prepare(job_type.request(*args, **kwargs))
-        returned: list[Any] = []
-        raised: list[BaseException] = []
-        async with block.alone():
-            session = block.session(types={job_type.name: _noting(job_type, returned)}, inline=inline)
-            session.runner.executor.on_error = raised.append
-            await session.start()
-            try:
-                block.insert(job)
-                await session.run_one(job.id)
-            finally:
-                await session.end()
-                block.store.forget(job.id)
-        if raised:
-            raise cause_of(raised[0])
-        return returned[0]
+        job = self._block.pipe.prepare(job_type.request(*args, **kwargs))
+        return await run_job(self._block, job_type, job, inline)
+
+    async def signal(self, job: Job | Receipt | str, name: str, payload: Any = None) -> SignalReceipt:
+        """Send a signal to a job, given by itself or by its id, as `pipe.signal` does; `drain` lets it go on."""
+        return await self._block.signal(job.id if isinstance(job, Job | Receipt) else job, name, payload)
+
+    signal_sync = sync(signal)
 
     async def crash_everywhere(
-        self, job_type: JobType[..., Any], payload: Any = None, *, check: Call, setup: Call | None = None
+        self,
+        job_type: JobType[..., Any],
+        payload: Any = None,
+        *,
+        check: Call,
+        setup: Call | None = None,
+        signals: Mapping[str, Any] | None = None,
     ) -> None:
         """Show that a handler is idempotent: run it once, and then as a new job with a crash at each place.
 
-        The process dies before and after the handler and the settle; the rescue runs the job again. `setup` is called
-        before each, `check` after each, both plain or coroutine functions. Each job must end as done. The AssertionError
-        names the place.
+        The process dies before and after the handler, the settle, and each step, sleep and wait that is recorded, and
+        signal that is received; the rescue runs the job again. When it waits for one of the `signals`, it is sent that, by
+        its name; sleeps and timeouts move the clock. `setup` is called before each job, `check` after each, both plain or
+        coroutine functions. Each job must end as done. The AssertionError names the place.
         """
-        await CrashTest(self._block, job_type, payload, check, setup, None).run()
+        await CrashTest(self._block, job_type, payload, check, setup, signals, None).run()
 
     def crash_everywhere_sync(
-        self, job_type: JobType[..., Any], payload: Any = None, *, check: Call, setup: Call | None = None
+        self,
+        job_type: JobType[..., Any],
+        payload: Any = None,
+        *,
+        check: Call,
+        setup: Call | None = None,
+        signals: Mapping[str, Any] | None = None,
     ) -> None:
         """`crash_everywhere` from any thread; handlers run in it."""
         block = self._block
-        block.run_inline(lambda inline: CrashTest(block, job_type, payload, check, setup, inline).run())
+        block.run_inline(
+            lambda inline: CrashTest(block, job_type, payload, check, setup, signals, inline).run()
+        )
 
 
 class JobpipeTesting(Protocol):
@@ -225,22 +233,3 @@ def _name(type: str | JobType[..., Any]) -> str:
     if not isinstance(name, str):
         raise BadInputError("type", f"must be the name of a job type, or a job type, got {type!r}")
     return name
-
-
-def _noting(job_type: JobType[..., Any], returned: list[Any]) -> JobType[..., Any]:
-    """The same type, which notes what its handler returns."""
-    noting, run = copy(job_type), job_type.run
-
-    def call(argument: Any) -> Any:
-        result = run(argument)
-        if isawaitable(result):
-            return wait(result)
-        returned.append(result)
-        return result
-
-    async def wait(result: Any) -> Any:
-        returned.append(await result)
-        return returned[0]
-
-    noting.run = call
-    return noting

@@ -26,6 +26,7 @@ from ...model.lease import Claim, Lease, Outcome, QueueChoice, Settlement
 from ...model.newjob import NewJob
 from ...stores.base import Store
 from ...stores.memory import MemoryStore
+from ..durable.tools import signal_of, step
 from ..harness import ManualTime
 from ..reading import pages
 from ..tools import new_job
@@ -36,6 +37,7 @@ from .strategies import (
     NAMES,
     QUEUES,
     SECONDS,
+    SIGNALS,
     TYPES,
     UNIQUE,
     WORKERS,
@@ -46,6 +48,7 @@ from .strategies import (
     picks,
     some_ids,
     some_tick,
+    suspensions,
     ticks,
 )
 
@@ -176,6 +179,25 @@ class StoreMachine(RuleBasedStateMachine):
         report = Progress(value=value, note=note)
         self._same_of(numbers, lambda store, leases: store.progress([(lease, report) for lease in leases]))
 
+    @rule(numbers=picks, outcome=suspensions)
+    def suspend(self, numbers: list[int], outcome: Outcome) -> None:
+        self._same_of(
+            numbers, lambda store, leases: store.settle([Settlement(lease, outcome) for lease in leases])
+        )
+
+    @rule(numbers=picks, name=st.sampled_from(SIGNALS), result=st.sampled_from([None, {"x": 1}]))
+    def write_steps(self, numbers: list[int], name: str, result: object) -> None:
+        told = step(name, result)
+        self._same_of(numbers, lambda store, leases: store.write_steps([(lease, told) for lease in leases]))
+
+    @rule(numbers=picks, name=st.sampled_from(SIGNALS))
+    def receive(self, numbers: list[int], name: str) -> None:
+        self._same_of(numbers, lambda store, leases: [store.receive(lease, name) for lease in leases])
+
+    @rule(id=st.sampled_from(IDS), name=st.sampled_from(SIGNALS), payload=st.sampled_from([None, {"x": 1}]))
+    def signal(self, id: str, name: str, payload: object) -> None:
+        self._same(lambda store: store.signal(id, signal_of(name, payload)))
+
     rescue = verb("rescue", limit=st.integers(1, 100))
     cancel = verb("cancel", ids=some_ids)
     delete = verb("delete", ids=some_ids)
@@ -187,10 +209,10 @@ class StoreMachine(RuleBasedStateMachine):
     # Why all: which of those that finished at one instant goes first is nobody's business.
     prune = verb("prune", keep=st.sampled_from(SECONDS), keep_failed=st.sampled_from([None, *SECONDS]))
 
-    @rule(ids=some_ids)
-    def retry(self, ids: list[str]) -> None:
+    @rule(ids=some_ids, from_start=st.booleans())
+    def retry(self, ids: list[str], from_start: bool) -> None:
         self._same(
-            lambda store: store.retry(ids),
+            lambda store: store.retry(ids, from_start=from_start),
             lambda found: [vars(each) if isinstance(each, DuplicateError) else each for each in found],
         )
 
@@ -233,6 +255,10 @@ class StoreMachine(RuleBasedStateMachine):
     def jobs_are_equal(self) -> None:
         self._same(lambda store: [store.get(id) for id in IDS])
         self._same(lambda store: [store.ahead(id) for id in IDS])
+
+    @invariant()
+    def durable_state_is_equal(self) -> None:
+        self._same(lambda store: [store.durable(id) for id in IDS])
 
     @invariant()
     def limits_are_equal(self) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from ...model.counts import Filter
+from ...model.durable import NO_TIMEOUT
 from ...model.gate import Limit
 from ...model.job import JobError, JobStatus, Move, OnDuplicate, Progress
 from ...model.lease import Outcome, QueueChoice, Room
@@ -41,6 +42,14 @@ outcomes = st.one_of(
         cools=st.sampled_from([0.0, 0.0, 1.0, 3.0]),
     ),
 )
+suspensions = st.builds(
+    Outcome,
+    move=st.sampled_from([Move.SLEEP, Move.WAIT]),
+    name=st.sampled_from(["go", "stop"]),
+    delay=st.sampled_from([*SECONDS, NO_TIMEOUT]),
+    progress=_progress,
+)
+SIGNALS = ["go", "stop"]
 UNIQUE = ["u0", "u1"]
 _unnamed = st.just(dict[str, Any]())
 _named = st.fixed_dictionaries(

@@ -51,11 +51,14 @@ export async function getText(path, query = {}, options = {}) {
 export const post = (path, body) => postText(path, body && JSON.stringify(body));
 
 /** The same for a body that is JSON already: so its long numbers stay what they are. */
-export async function postText(path, body) {
+export const postText = async (path, body) => parse(await (await posted(path, body)).text());
+
+/** The answer itself, where its status tells something. */
+export async function posted(path, body) {
   const headers = body === undefined ? {} : { "Content-Type": "application/json" };
   const response = await call(path, { method: "POST", headers, body });
   if (!response.ok) throw new Problem(response.status, await detailOf(response));
-  return parse(await response.text());
+  return response;
 }
 
 export async function remove(path) {

@@ -12,6 +12,15 @@ function endOf(run, job) {
   return job.status === "done" && run === job.history.at(-1) ? "done" : "cancelled";
 }
 
+/** Its runs, and the steps of those that were suspended since: these are not in the history. */
+function piecesOf(job) {
+  const piece = ({ began_at, ended_at }, kind, words) => ({ from: Date.parse(began_at), to: Date.parse(ended_at), kind, words });
+  const runs = job.history.map((run) => piece(run, endOf(run, job), `run ${run.number} ${WORDS[endOf(run, job)]}`));
+  const begin = job.status === "running" ? Date.parse(job.started_at) : Infinity;
+  const steps = job.steps.map((step) => piece(step, "step", `step ${step.name} took`)).filter((step) => step.from < begin && !runs.some((run) => run.from <= step.from && step.from <= run.to));
+  return [...runs, ...steps].sort((one, other) => one.from - other.from);
+}
+
 /** What it did from its creation on: waits and runs, in milliseconds. */
 export function spansOf(job, now) {
   const spans = [];
@@ -21,10 +30,9 @@ export function spansOf(job, now) {
     spans.push({ from: place, to: end, kind, label: `${words} ${duration((end - place) / 1000)}` });
     place = end;
   };
-  for (const run of job.history) {
-    add(Date.parse(run.began_at), "wait", "waited");
-    const end = endOf(run, job);
-    add(Date.parse(run.ended_at), end, `run ${run.number} ${WORDS[end]}`);
+  for (const { from, to, kind, words } of piecesOf(job)) {
+    if (kind !== "step" || from > place) add(from, "wait", "waited");
+    add(to, kind, words);
   }
   const isRunning = job.status === "running";
   if (isRunning) {
@@ -43,7 +51,7 @@ export function attemptList(job) {
     h("h2", { id: "attempts" }, "Attempts"),
     job.status === "running" ? h("div", { class: "attempt", key: "now" }, h("span", { class: "run running" }, "now"), h("span", { class: "num" }, "started ", when(job.started_at))) : null,
     runs.map((run) => attempt(run, endOf(run, job))),
-    runs.length || job.status === "running" ? null : h("p", { class: "muted" }, "The job has not run yet."),
+    runs.length || job.status === "running" ? null : h("p", { class: "muted" }, job.started_at ? "No attempt has ended yet." : "The job has not run yet."),
   );
 }
 

@@ -3,7 +3,7 @@
 import { getText, postText } from "./api.js";
 import { modal } from "./dialog.js";
 import { h } from "./dom.js";
-import { fieldOf } from "./jsontext.js";
+import { fieldOf, problemOf } from "./jsontext.js";
 import { attempt, toast } from "./toast.js";
 
 /** true if the job runs again. */
@@ -21,6 +21,7 @@ export async function editAndRetry(job) {
     };
     return [
       h("h2", { id: "dialog-title" }, "Edit and retry"),
+      h("p", { class: "muted" }, `With a new payload the job runs from the start${job.steps.length ? ": its finished steps run again" : ""}.`),
       h(
         "form",
         { class: "stack", onsubmit: send },
@@ -35,15 +36,6 @@ export async function editAndRetry(job) {
 }
 
 const pathOf = (id) => `jobs/${encodeURIComponent(id)}`;
-
-function problemOf(text) {
-  try {
-    JSON.parse(text);
-    return null;
-  } catch (error) {
-    return `This is not JSON: ${error.message}`;
-  }
-}
 
 async function refusal(id, text) {
   try {

@@ -3,6 +3,16 @@
 const TOKENS = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
 const DEEPER = { "{": 1, "[": 1, "}": -1, "]": -1 };
 
+/** Why it is no JSON; null if it is. */
+export function problemOf(text) {
+  try {
+    JSON.parse(text);
+    return null;
+  } catch (error) {
+    return `This is not JSON: ${error.message}`;
+  }
+}
+
 /** A field of an object, laid out in lines. */
 export function fieldOf(text, name) {
   const tokens = text.match(TOKENS);

@@ -9,28 +9,33 @@ import { h } from "./dom.js";
 import { editAndRetry } from "./edit.js";
 import { count, percent } from "./format.js";
 import { Logs } from "./logs.js";
-import { badge, code, copyButton, curl, empty, failure, icon, jobLink, jobsLink, link } from "./parts.js";
+import { badge, code, copyButton, curl, empty, failure, icon, jobsLink, link } from "./parts.js";
 import { Resource } from "./resource.js";
+import { SignalForm } from "./signal.js";
+import { Steps } from "./steps.js";
 import { now, on, state } from "./store.js";
 import { duration, relative, when } from "./time.js";
 import { attempt } from "./toast.js";
+import { reason } from "./why.js";
 
 export function jobPage({ parameters: [id], plot, redraw, visit }) {
   const path = `jobs/${encodeURIComponent(id)}`;
   const job = new Resource(load, redraw, 300);
   const why = new Resource(() => get(`${path}/explain`), redraw, 1000);
   const logs = new Logs(path, redraw);
+  const steps = new Steps(path, redraw);
   async function load() {
     const found = await get(path);
     if (job.value && job.value.created_at !== found.created_at) logs.forget();
     return found;
   }
   const isOpen = () => job.value && !state.meta.finished.includes(job.value.status);
-  const renew = () => [job, why, logs].forEach((each) => each.renew());
+  const renew = () => [job, why, logs, steps].forEach((each) => each.renew());
+  const signalForm = new SignalForm(path, redraw, renew);
   const stops = [
     on("jobs", (events) => (events.some((event) => event.id === id) ? renew() : isOpen() && why.renew())),
     // Why at a pulse: progress is no event of its own, and others may have paused the queue.
-    on("pulse", () => isOpen() && (job.value.status === "running" ? [job, logs] : [why]).forEach((each) => each.renew())),
+    on("pulse", () => isOpen() && (job.value.status === "running" ? [job, logs, steps] : [why]).forEach((each) => each.renew())),
     on("renew", renew),
   ];
 
@@ -41,7 +46,7 @@ export function jobPage({ parameters: [id], plot, redraw, visit }) {
       if (job.value === null && job.error === null) return h("div", { class: "page" }, title(id, null), h("p", { class: "muted" }, "…"));
       if (job.error?.status === 404) return missing(id);
       if (job.value === null) return h("div", { class: "page" }, title(id, null), failure(job.error, renew));
-      return h("div", { class: "page job" }, title(id, job.value, renew, visit), card(job.value, why.value), lastError(job.value), timelineCard(job.value, plot), attemptList(job.value), logs.view(job.value.status === "running"), contents(job.value));
+      return h("div", { class: "page job" }, title(id, job.value, renew, visit), card(job.value, why.value, signalForm), lastError(job.value), timelineCard(job.value, plot), steps.view(job.value), attemptList(job.value), logs.view(job.value.status === "running"), contents(job.value));
     },
     stop() {
       stops.forEach((stop) => stop());
@@ -62,6 +67,7 @@ function title(id, job, renew, visit) {
 
 const ACTIONS = [
   { action: "retry", name: "retry", word: "Retry", kind: "primary", run: (job, renew) => change(job, "retry", "The job runs again", renew) },
+  { action: "retry", name: "restart", word: "Retry from the start", kind: "", isFor: (job) => job.steps.length > 0, run: restart },
   { action: "retry", name: "edit", word: "Edit and retry", kind: "", run: async (job, renew) => (await editAndRetry(job)) && renew() },
   { action: "cancel", name: "cancel", word: "Cancel", kind: "danger", run: (job, renew) => change(job, "cancel", "The job is being cancelled", renew) },
   { action: "delete", name: "delete", word: "Delete", kind: "danger", run: erase },
@@ -69,12 +75,19 @@ const ACTIONS = [
 
 /** Which buttons there are is what the table of transitions says for its status. */
 function actionButtons(job, renew, visit) {
-  return ACTIONS.filter(({ action }) => state.meta.actions[action].includes(job.status)).map(({ name, word, kind, run }) => h("button", { type: "button", key: name, class: kind, onclick: () => run(job, renew, visit) }, icon(name), h("span", null, word)));
+  const isOffered = ({ action, isFor = () => true }) => state.meta.actions[action].includes(job.status) && isFor(job);
+  return ACTIONS.filter(isOffered).map(({ name, word, kind, run }) => h("button", { type: "button", key: name, class: kind, onclick: () => run(job, renew, visit) }, icon(name), h("span", null, word)));
 }
 
-async function change(job, action, said, renew) {
-  await attempt(() => post(`jobs/${encodeURIComponent(job.id)}/${action}`), said);
+async function change(job, action, said, renew, body) {
+  await attempt(() => post(`jobs/${encodeURIComponent(job.id)}/${action}`, body), said);
   renew();
+}
+
+/** Why a question: what the steps did, such as a payment, is done again. */
+async function restart(job, renew) {
+  const isSure = await confirm({ title: "Retry from the start?", text: "The results of its steps and the signals it has used are dropped. All steps run again, with all that they do.", yes: "Run all steps again", isDangerous: true });
+  if (isSure) await change(job, "retry", "The job runs again, from the start", renew, { from: "start" });
 }
 
 async function erase(job, renew, visit) {
@@ -85,12 +98,12 @@ async function erase(job, renew, visit) {
   else renew();
 }
 
-function card(job, why) {
+function card(job, why, signalForm) {
   const isOpen = !state.meta.finished.includes(job.status);
   return h(
     "section",
     { class: "card", "aria-label": "Details" },
-    isOpen ? reason(why) : null,
+    isOpen ? reason(job, why, signalForm) : null,
     job.progress ? progress(job) : null,
     h(
       "dl",
@@ -103,7 +116,7 @@ function card(job, why) {
       job.unique === null ? null : fact("Unique", job.unique),
       job.tags.length ? fact("Tags", job.tags.map((tag, index) => [index ? ", " : "", jobsLink({ tag }, tag)])) : null,
       fact("Created", when(job.created_at)),
-      fact("Due", when(job.run_at)),
+      fact("Due", when(job.status === "waiting" ? null : job.run_at)),
       job.expires_at === null ? null : fact("Expires", when(job.expires_at)),
       fact("Started", when(job.started_at)),
       fact("Finished", when(job.finished_at)),
@@ -113,27 +126,6 @@ function card(job, why) {
 }
 
 const fact = (name, value) => h("div", null, h("dt", null, name), h("dd", { class: "num" }, value));
-
-function reason(why) {
-  return h(
-    "div",
-    { class: `why ${why?.reason ?? ""}` },
-    h("h2", null, why?.reason === "running" ? "Running" : "Why it is waiting"),
-    h("p", { role: "status" }, why ? why.text : "…"),
-    h(
-      "p",
-      { class: "muted" },
-      why?.until ? h("span", null, "Until: ", when(why.until), ". ") : null,
-      why?.blockers.length ? h("span", null, "Blocked by: ", blockers(why)) : null,
-    ),
-  );
-}
-
-function blockers({ reason, blockers: names }) {
-  const few = names.slice(0, 8);
-  const areJobs = ["position", "concurrency", "rate"].includes(reason);
-  return [few.map((name, index) => [index ? ", " : "", areJobs ? jobLink(name, { key: name }) : h("span", { class: "mono" }, name)]), names.length > few.length ? ` and ${names.length - few.length} more` : ""];
-}
 
 function progress(job) {
   const value = Math.min(Math.max(job.progress.value, 0), 1);
@@ -145,11 +137,11 @@ function progress(job) {
   );
 }
 
-const KEYS = { wait: "waited", running: "runs", done: "done", failed: "failed", cancelled: "cancelled" };
+const KEYS = { wait: "waited", step: "step", running: "runs", done: "done", failed: "failed", cancelled: "cancelled" };
 
 function timelineCard(job, plot) {
   const spans = spansOf(job, now());
-  const runs = spans.filter((span) => span.kind !== "wait").length;
+  const runs = spans.filter((span) => !["wait", "step"].includes(span.kind)).length;
   const keys = Object.keys(KEYS).filter((kind) => spans.some((span) => span.kind === kind));
   return h(
     "section",

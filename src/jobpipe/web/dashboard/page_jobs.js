@@ -10,7 +10,7 @@ import { badge, curl, empty, failure, icon, jobLink, link, progressBar } from ".
 import { Resource } from "./resource.js";
 import { Selection } from "./selection.js";
 import { on, state } from "./store.js";
-import { when } from "./time.js";
+import { isEver, when } from "./time.js";
 import { WindowedList } from "./windowed.js";
 
 const FILTERS = ["status", "type", "queue", "tag", "error"];
@@ -93,6 +93,7 @@ function row(job, props, selection) {
 function what(job) {
   if (job.status === "running") return progressBar(job.progress) ?? h("span", { class: "muted" }, job.started_at ? ["started ", when(job.started_at)] : "starting");
   if (job.status === "scheduled") return h("span", { class: "muted" }, job.attempts ? "retry " : "runs ", when(job.run_at));
+  if (job.status === "waiting") return h("span", { class: "muted" }, "for a signal", isEver(job.run_at) ? [", times out ", when(job.run_at)] : null);
   if (job.status === "queued") return h("span", { class: "muted" }, "due ", when(job.run_at));
   if (job.error && job.status !== "done") return h("span", { class: "error-text", title: job.error.message }, job.error.message);
   return job.finished_at ? h("span", { class: "muted" }, "ended ", when(job.finished_at)) : null;

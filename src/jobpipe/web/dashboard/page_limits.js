@@ -12,7 +12,7 @@ const HOLDERS = 3; // that are shown of a limit
 const PAGE = 50; // rows
 const EXAMPLE = `@pipe.job("email", rate="5/s", concurrency=2)
 async def send_email(mail): ...`;
-const COLUMNS = ["Limit", "State", "Rate", "Tokens left", "Concurrency", "Waiting", "Next start", "Held by"];
+const COLUMNS = ["Limit", "State", "Rate", "Tokens left", "Concurrency", "Queued", "Next start", "Held by"];
 
 export function limitsPage({ redraw }) {
   const limits = new Resource(() => get("limits"), redraw, 1000);

@@ -1,4 +1,4 @@
-// Overview: how fast the service is, what waits and runs, and how its queues are.
+// Overview: how fast the service is, what is pending and runs, and how its queues are.
 
 import { get } from "./api.js";
 import { pageUrl } from "./base.js";
@@ -8,7 +8,7 @@ import { compact, percent, rate } from "./format.js";
 import { curl, empty, jobLink, jobsLink, link, meter, progressBar } from "./parts.js";
 import { queueTable } from "./queues.js";
 import { Resource } from "./resource.js";
-import { now, on, state } from "./store.js";
+import { now, on, pending, state } from "./store.js";
 import { when } from "./time.js";
 
 const LENGTH = 300; // seconds that the chart shows
@@ -81,9 +81,8 @@ function tiles(moment, slots, isKnown) {
   const past = state.moments;
   const sum = (name) => Math.round(past.reduce((all, each) => all + each[name], 0));
   const ended = sum("done") + sum("failed");
-  const waiting = moment ? moment.queued + moment.scheduled : null;
   return [
-    tile("Waiting", waiting === null ? "–" : compact(waiting), moment ? `${compact(moment.queued)} queued · ${compact(moment.scheduled)} scheduled` : "", ""),
+    tile("Pending", moment ? compact(pending(moment)) : "–", moment ? `${compact(moment.queued)} queued · ${compact(moment.scheduled)} scheduled · ${compact(moment.waiting)} waiting` : "", ""),
     tile(
       "Running",
       moment ? compact(moment.running) : "–",

@@ -74,6 +74,7 @@ export function icon(name) {
     play: [h("path", { d: "M5 3.2v9.6L12.5 8z" })],
     retry: [h("path", { d: "M13 8a5 5 0 1 1-1.6-3.7M13 2.5v2.7h-2.7" })],
     cancel: [h("path", { d: "M4 4l8 8M12 4l-8 8" })],
+    restart: [h("path", { d: "M3.5 3v10M13 3.5v9L6.5 8z" })],
     edit: [h("path", { d: "M3 13l.6-2.8 7.3-7.3 2.2 2.2-7.3 7.3zM9.6 4.2l2.2 2.2" })],
     delete: [h("path", { d: "M3 4.5h10M6 4.5V3h4v1.5M4.5 4.5l.6 8.5h5.8l.6-8.5M6.8 7v3.5M9.2 7v3.5" })],
     up: [h("path", { d: "M8 12.5v-9M4 7l4-4 4 4" })],

@@ -3,9 +3,9 @@
 import { post } from "./api.js";
 import { sparkline } from "./chart.js";
 import { h } from "./dom.js";
-import { compact, percent, rate } from "./format.js";
+import { compact, count, percent, rate } from "./format.js";
 import { icon, jobsLink, meter } from "./parts.js";
-import { setPaused, state } from "./store.js";
+import { pending, setPaused, state } from "./store.js";
 import { attempt } from "./toast.js";
 
 export function queueTable(queues, slots, redraw) {
@@ -15,14 +15,14 @@ export function queueTable(queues, slots, redraw) {
     h(
       "table",
       { class: "queues" },
-      h("thead", null, h("tr", null, h("th", { scope: "col" }, "Queue"), h("th", { scope: "col", class: "num" }, "Waiting"), h("th", { scope: "col", class: "wide-only" }, "Last minute"), h("th", { scope: "col", class: "num" }, "Running"), h("th", { scope: "col", class: "wide-only" }, "Slots in use"), h("th", { scope: "col", class: "num wide-only" }, "Throughput"), h("th", { scope: "col" }, h("span", { class: "hidden" }, "Actions")))),
-      h("tbody", null, queues.map((queue) => row(queue, slots, redraw)), queues.length ? null : h("tr", null, h("td", { colspan: 7, class: "muted" }, "No queue has had a job yet."))),
+      h("thead", null, h("tr", null, h("th", { scope: "col" }, "Queue"), h("th", { scope: "col", class: "num" }, "Pending"), h("th", { scope: "col", class: "wide-only" }, "Last minute"), h("th", { scope: "col", class: "num", title: "Suspended until a signal comes" }, "Waiting"), h("th", { scope: "col", class: "num" }, "Running"), h("th", { scope: "col", class: "wide-only" }, "Slots in use"), h("th", { scope: "col", class: "num wide-only" }, "Throughput"), h("th", { scope: "col" }, h("span", { class: "hidden" }, "Actions")))),
+      h("tbody", null, queues.map((queue) => row(queue, slots, redraw)), queues.length ? null : h("tr", null, h("td", { colspan: 8, class: "muted" }, "No queue has had a job yet."))),
     ),
   );
 }
 
 function row(queue, slots, redraw) {
-  const waiting = queue.scheduled + queue.queued;
+  const depth = pending(queue);
   const past = state.queuePast.get(queue.name) ?? { waiting: [], done: [] };
   const share = slots ? queue.running / slots : 0;
   const lately = past.done.slice(-10);
@@ -31,8 +31,9 @@ function row(queue, slots, redraw) {
     "tr",
     { key: queue.name, class: queue.paused ? "paused" : "" },
     h("th", { scope: "row" }, jobsLink({ queue: queue.name }, queue.name, { class: "name" }), queue.paused ? h("span", { class: "badge paused" }, "paused") : null),
-    h("td", { class: "num", title: `${queue.queued} queued, ${queue.scheduled} scheduled` }, compact(waiting)),
-    h("td", { class: "wide-only" }, sparkline(past.waiting, { label: `Waiting jobs in the last minute, now ${waiting}` })),
+    h("td", { class: "num", title: `${queue.queued} queued, ${queue.scheduled} scheduled, ${queue.waiting} waiting` }, compact(depth)),
+    h("td", { class: "wide-only" }, sparkline(past.waiting, { label: `Pending jobs in the last minute, now ${depth}` })),
+    h("td", { class: "num" }, queue.waiting ? jobsLink({ queue: queue.name, status: "waiting" }, compact(queue.waiting), { "aria-label": `Show ${count(queue.waiting, "waiting job")} of ${queue.name}` }) : "0"),
     h("td", { class: "num" }, compact(queue.running)),
     h("td", { class: "wide-only" }, meter(share, `${percent(share)} of the worker slots`)),
     h("td", { class: "num wide-only", title: "Jobs done per second" }, `${rate(pace)}/s`),

@@ -10,7 +10,7 @@ export const state = {
   moments: [], // the last minutes, oldest first
   queues: [], // as the last pulse had them
   holds: new Map(), // name of a queue → {paused, at}: what this page has just done to it
-  queuePast: new Map(), // name → {waiting: [], done: []}
+  queuePast: new Map(), // name → {waiting: [], done: []}; here all that are pending wait
   skew: 0, // milliseconds that the service's clock is ahead of this one
   skews: [], // what the last pulses said of it
 };
@@ -53,7 +53,7 @@ export function addPulse(pulse) {
   for (const queue of pulse.queues) {
     const before = state.queuePast.get(queue.name) ?? { waiting: [], done: [] };
     past.set(queue.name, {
-      waiting: [...before.waiting, queue.scheduled + queue.queued].slice(-QUEUE_PAST),
+      waiting: [...before.waiting, pending(queue)].slice(-QUEUE_PAST),
       done: [...before.done, queue.done].slice(-QUEUE_PAST),
     });
   }
@@ -61,6 +61,9 @@ export function addPulse(pulse) {
   state.queues = pulse.queues.map(withHold.bind(null, Date.parse(pulse.at)));
   tell("pulse", pulse);
 }
+
+/** How many jobs are neither running nor finished. */
+export const pending = (counts) => counts.scheduled + counts.waiting + counts.queued;
 
 /** A queue was paused or resumed here: shown at once, and a pulse that is older does not undo it. */
 export function setPaused(name, paused) {

@@ -68,6 +68,11 @@ function formatter(zone) {
   return zones.get(zone);
 }
 
+const NEVER = Date.UTC(2400, 0);
+
+/** false for what stands for no end, such as that of a wait without a timeout. */
+export const isEver = (at) => Date.parse(at) < NEVER;
+
 /** A `time` element: relative, the exact one on hover. */
 export function when(at, text = null) {
   return at ? h("time", { datetime: at, title: exact(at) }, text ?? relative(at)) : h("span", { class: "muted" }, "–");

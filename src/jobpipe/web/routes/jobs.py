@@ -16,14 +16,15 @@ from ...model.counts import Failures
 from ...model.ids import check_id
 from ...model.job import Job, JobError, JobStatus, Progress
 from ...model.logs import JobLogs
-from ..body import BESIDE_PAYLOAD, has_body, read_as
+from ...model.request import convert
+from ..body import BESIDE_PAYLOAD, read_any, read_as
 from ..operation import Operation
 from ..query import JobFilter, JobsQuery, LogsQuery, WaitQuery
 from ..site import Site
 
 
 class ListedJob(Struct, frozen=True, kw_only=True):
-    """A job as lists show it: without payload, result and history."""
+    """A job as lists show it: without payload, result, history and steps."""
 
     id: str
     type: str
@@ -65,7 +66,7 @@ class Selection(JobFilter, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class RetryRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How to retry a job: with another payload, from the start."""
+    """How to retry a job: with its steps, or from the start; with another payload, always from the start."""
 
     from_: Literal["start"] | UnsetType = field(default=UNSET, name="from")
     payload: Any | UnsetType = UNSET
@@ -112,19 +113,19 @@ class JobRoutes:
     async def failures(self, request: Request) -> Failures:
         return await self._pipe.failures()
 
-    @Operation("GET", "/jobs/{id}", "A job with its history")
+    @Operation("GET", "/jobs/{id}", "A job with its history and its first steps")
     async def get(self, request: Request) -> Job:
-        return await self._pipe.get(_id_of(request))
+        return await self._pipe.get(id_of(request))
 
     @Operation("DELETE", "/jobs/{id}", "Delete a finished job: its id is free again", refusals=(409,))
     async def delete(self, request: Request) -> None:
-        await self._pipe.delete(_id_of(request))
+        await self._pipe.delete(id_of(request))
 
     @Operation(
         "GET", "/jobs/{id}/wait", "Wait until a job is finished, or the timeout has passed", query=WaitQuery
     )
     async def wait(self, request: Request) -> Job:
-        id = _id_of(request)
+        id = id_of(request)
         job = await self._site.patiently(request, self._pipe.wait(id, request.scope["query"].timeout))
         return job or await self._pipe.get(id)
 
@@ -135,30 +136,29 @@ class JobRoutes:
         query=LogsQuery,
     )
     async def logs(self, request: Request) -> JobLogs:
-        return await self._pipe.logs(_id_of(request), after=request.scope["query"].after)
+        return await self._pipe.logs(id_of(request), after=request.scope["query"].after)
 
     @Operation("GET", "/jobs/{id}/explain", "Why a job is not running")
     async def explain(self, request: Request) -> Explanation:
-        return await self._pipe.explain(_id_of(request))
+        return await self._pipe.explain(id_of(request))
 
     @Operation("POST", "/jobs/{id}/cancel", "Cancel a job", refusals=(409,))
     async def cancel(self, request: Request) -> Job:
-        return await self._pipe.cancel(_id_of(request))
+        return await self._pipe.cancel(id_of(request))
 
     @Operation(
         "POST",
         "/jobs/{id}/retry",
-        "Retry a failed or cancelled job, with its payload or another",
+        "Retry a failed or cancelled job, after its last step or from the start, with its payload or another",
         body=RetryRequest,
         is_body_optional=True,
         refusals=(409,),
     )
     async def retry(self, request: Request) -> Job:
         self._site.check_takes_jobs()
-        id, asked = _id_of(request), RetryRequest()
-        if has_body(request.scope):
-            asked = await read_as(RetryRequest, request, self._site.largest_body)
-        return await self._pipe.retry(id, payload=asked.payload)
+        id = id_of(request)
+        asked = convert(await read_any(request, self._site.largest_body, {}), RetryRequest)
+        return await self._pipe.retry(id, payload=asked.payload, from_start=asked.from_ == "start")
 
 
 async def _each(request: Request, verb: Callable[..., Awaitable[int]]) -> Count:
@@ -166,7 +166,7 @@ async def _each(request: Request, verb: Callable[..., Awaitable[int]]) -> Count:
     return Count(await verb(**chosen.given()))
 
 
-def _id_of(request: Request) -> str:
+def id_of(request: Request) -> str:
     """The id in the path."""
     return known_id(request.path_params["id"])
 

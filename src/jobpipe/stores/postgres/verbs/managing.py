@@ -11,7 +11,7 @@ from typing import TypeVar
 from psycopg import errors as pg
 
 from ....errors import DuplicateError, StoreAwayError, StoreError
-from ....model.job import FINISHED, WAITING, JobStatus, Move, sources
+from ....model.job import FINISHED, PENDING, JobStatus, Move, sources
 from ....model.newjob import NewPayload
 from ....model.unique import retry_refusal
 from ...stored import status_of
@@ -27,7 +27,7 @@ def cancel(session: Session, ids: Sequence[str]) -> Verb[list[JobStatus | None]]
         return []
     (found,) = yield from session.write(session.step("cancel", ids=list(ids)))
     statuses = {id: status_of(status) for id, status in found.rows}
-    return _in_order(ids, statuses, dict.fromkeys(WAITING, JobStatus.CANCELLED))
+    return _in_order(ids, statuses, dict.fromkeys(PENDING, JobStatus.CANCELLED))
 
 
 def retry(

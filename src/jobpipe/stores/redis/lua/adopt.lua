@@ -1,7 +1,9 @@
 -- with inserting.lua
 -- with logs.lua
+-- with durable.lua
 -- told: jobs as NewJob has them, and for each: attempts, runs, created_at, started_at, error, progress, history,
--- and the chunks of what it logged, each with its attempt first.
+-- the chunks of what it logged, each with its attempt first, whether it waits for a signal, its steps, and what else is
+-- recorded of it.
 -- Answers how many were new, or what stands in the way of all: an id, or the id of a job, the id of another that has the
 -- same unique name, and that name.
 local refused = ask_for_room()
@@ -26,27 +28,38 @@ for n, new in ipairs(news) do
     names[name] = own
   end
 end
-local logged = {}
+local logged, stepped = {}, {} -- seq -> chunks, steps
+
+-- Let a new job be what it was in the store that it comes from.
+local function restore(
+  job, attempts, runs, created_at, started_at, error, progress, history, chunks, is_waiting, steps, entries
+)
+  job[ATTEMPTS], job[RUNS], job[CREATED_AT], job[STARTED_AT] = attempts, runs, created_at, started_at
+  job[PROGRESS] = progress
+  stow(job, ERROR, error)
+  stow(job, HISTORY, history)
+  if is_waiting and job[STATUS] == 'scheduled' then job[STATUS] = 'waiting' end
+  if #chunks > 0 then logged[job[SEQ]] = chunks end
+  if #steps > 0 then stepped[job[SEQ]] = steps end
+  for _, entry in ipairs(entries) do note(durable_key(job[SEQ]), entry) end
+end
+
 for n, new in ipairs(news) do
   if not known[new[1]] then
     local job = make(new, true)
-    local attempts, runs, created_at, started_at, error, progress, history, chunks = unpack(kept[n])
-    job[ATTEMPTS], job[RUNS], job[CREATED_AT], job[STARTED_AT] = attempts, runs, created_at, started_at
-    job[PROGRESS] = progress
-    stow(job, ERROR, error)
-    stow(job, HISTORY, history)
+    restore(job, unpack(kept[n]))
     enter(job, lane_of(job))
     take(job)
-    if #chunks > 0 then logged[#logged + 1] = { job[SEQ], chunks } end
   end
 end
 local count = #fresh / 2
 flush()
-for _, log in ipairs(logged) do
-  local seq, chunks = unpack(log)
-  for start, chunk in ipairs(chunks) do
-    write_log(seq, chunk[1], '', { { start, unpack(chunk, 2) } })
-  end
+write_entries()
+for seq, steps in pairs(stepped) do
+  for _, step in ipairs(steps) do write_step(seq, step) end
+end
+for seq, chunks in pairs(logged) do
+  for start, chunk in ipairs(chunks) do write_log(seq, chunk[1], '', { { start, unpack(chunk, 2) } }) end
 end
 for name in pairs(names) do
   local found = holders_of(name)

@@ -2,7 +2,7 @@
 come_due()
 local seqs, seen = {}, {}
 for _, job in ipairs(load_ids(told)) do
-  if job and not seen[job[SEQ]] and (job[STATUS] == 'queued' or job[STATUS] == 'scheduled') then
+  if job and not seen[job[SEQ]] and PENDING[job[STATUS]] then
     seen[job[SEQ]] = true
     seqs[#seqs + 1] = job[SEQ]
   end

@@ -139,9 +139,11 @@ local function forget_all(seqs, named_in)
   flush()
   many('HDEL', P .. 'jobs', seqs)
   many('HDEL', P .. 'ids', ids)
-  local logs = {}
-  for n, seq in ipairs(seqs) do logs[n] = P .. 'log:' .. seq end
-  for first = 1, #logs, AT_ONCE do redis.call('DEL', unpack(logs, first, math.min(first + AT_ONCE - 1, #logs))) end
+  local own = {}
+  for _, seq in ipairs(seqs) do
+    for _, kind in ipairs({ 'log:', 'steps:', 'durable:' }) do own[#own + 1] = P .. kind .. seq end
+  end
+  for first = 1, #own, AT_ONCE do redis.call('DEL', unpack(own, first, math.min(first + AT_ONCE - 1, #own))) end
 end
 
 -- End what has expired by now: the first of it, if it is very much.
@@ -151,7 +153,7 @@ local function expire()
     load(seqs)
     for _, seq in ipairs(seqs) do
       local job = jobs[seq]
-      if job and WAITING[job[STATUS]] and not is_ahead(job) and may_expire(job) then
+      if job and NEXT[job[STATUS]].expire and not is_ahead(job) and may_expire(job) then
         shift(job, 'expire')
       else
         drop(EXPIRING, seq)
@@ -169,7 +171,7 @@ local function come_due()
     load(seqs)
     for _, seq in ipairs(seqs) do
       local job = jobs[seq]
-      if job and job[STATUS] == 'scheduled' then shift(job, 'come due') else drop(DUE, seq) end
+      if job and NEXT[job[STATUS]]['come due'] then shift(job, 'come due') else drop(DUE, seq) end
     end
     flush()
   end

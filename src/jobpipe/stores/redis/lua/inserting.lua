@@ -170,7 +170,7 @@ end
 
 -- A job is made: those that come after it find less room.
 local function take(job)
-  if job[STATUS] == 'scheduled' then taken.scheduled = taken.scheduled + 1 end
+  if job[STATUS] ~= 'queued' then taken.scheduled = taken.scheduled + 1 end
   local lane = job[QUEUE] .. '/' .. job[TYPE]
   if is_new_lane(lane) then taken.lanes = taken.lanes + 1 end
   named[lane] = true

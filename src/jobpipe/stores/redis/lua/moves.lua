@@ -152,7 +152,7 @@ local function leave(job, lane, move)
     if move == 'begin' then drop(AHEAD, seq) else void_lease(job) end
   elseif status == 'queued' then
     leave_queue(job, lane)
-  elseif status == 'scheduled' then
+  elseif PENDING[status] then
     drop(DUE, seq)
   else
     drop(ENDED, seq)
@@ -165,11 +165,11 @@ local function enter(job, lane)
   local status, seq = job[STATUS], job[SEQ]
   tally(lane, status, 1)
   if status ~= 'running' then add(OF_STATUS[status], seq, seq) end
-  if WAITING[status] and may_expire(job) then add(EXPIRING, job[EXPIRES_AT], seq) end
+  if PENDING[status] and may_expire(job) then add(EXPIRING, job[EXPIRES_AT], seq) end
   if name_of(job) and not FINISHED[status] then enter_name(job) end
   if status == 'queued' then
     if not is_behind(job) then add(change(lane, 'ready'), job[RUN_AT], seq) end
-  elseif status == 'scheduled' then
+  elseif PENDING[status] then
     add(DUE, job[RUN_AT], seq)
   elseif FINISHED[status] then
     add(status == 'failed' and FAILED or ENDED, job[FINISHED_AT], seq)
@@ -196,7 +196,7 @@ local function shift(job, move)
   job[STATUS], job[IS_AHEAD] = status, 0
   if FINISHED[status] then job[FINISHED_AT] = now end
   -- Why not what comes due: who claims knows when it does, and asks then.
-  if WAITING[status] and move ~= 'come due' then has_work = true end
+  if PENDING[status] and move ~= 'come due' then has_work = true end
   enter(job, lane)
   if FINISHED[status] and name_of(job) then let_in(job[UNIQUE]) end
 end

@@ -41,7 +41,28 @@ local function forget_ended(key, seconds, most)
   return #gone
 end
 
+-- Let those that wait come due again: an older program does not know them, and strikes them off.
+local function find_waiting()
+  local waiting = OF_STATUS.waiting
+  local count = redis.call('ZCARD', waiting)
+  if redis.call('ZCARD', DUE) >= redis.call('ZCARD', OF_STATUS.scheduled) + count then return end
+  for first = 0, count - 1, AT_ONCE do
+    local seqs, lost = redis.call('ZRANGE', waiting, first, first + AT_ONCE - 1), {}
+    for n, run_at in ipairs(redis.call('ZMSCORE', DUE, unpack(seqs))) do
+      if not run_at then lost[#lost + 1] = seqs[n] end
+    end
+    load(lost)
+    for _, seq in ipairs(lost) do
+      if jobs[seq] and jobs[seq][STATUS] == 'waiting' then add(DUE, jobs[seq][RUN_AT], seq) end
+    end
+  end
+  flush()
+end
+
 local count = forget_ended(ENDED, keep, limit)
 if count < limit then count = count + forget_ended(FAILED, keep_failed, limit - count) end
-if count < limit then recount() end
+if count < limit then
+  recount()
+  find_waiting()
+end
 return count

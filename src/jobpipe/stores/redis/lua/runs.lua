@@ -1,5 +1,9 @@
 -- For the scripts that end runs.
 
+-- A run that ends so was none: its attempt is given back, and the history does not know it.
+local UNCOUNTED = { snooze = true, sleep = true, wait = true, release = true }
+local LATER = { retry = true, snooze = true, sleep = true, wait = true } -- the job has a new run_at
+
 -- Add the run that ends to the history: a line of JSON each.
 local function remember(job, error)
   local line = '{"number":' .. job[RUNS] .. ',"began_at":' .. as_text(job[STARTED_AT]) .. ',"ended_at":' .. as_text(now)
@@ -14,10 +18,10 @@ local function remember(job, error)
 end
 
 -- What every end of a run has in common; a request to cancel wins over what it came to.
-local function end_run(job, move, error, progress, result, delay)
+local function end_run(job, move, error, progress, result, run_at)
   local is_asked = job[IS_CANCELLING] == 1
   local final = is_asked and 'cancel' or move
-  if move == 'snooze' or move == 'release' then
+  if UNCOUNTED[move] then
     job[ATTEMPTS] = job[ATTEMPTS] - 1
     job[RUNS] = job[RUNS] - 1
   else
@@ -28,7 +32,7 @@ local function end_run(job, move, error, progress, result, delay)
   end
   if progress ~= '' then job[PROGRESS] = progress end
   if final == 'succeed' then stow(job, RESULT, result) end
-  if final == 'retry' or final == 'snooze' then job[RUN_AT] = now + delay end
+  if LATER[final] then job[RUN_AT] = run_at end
   shift(job, final)
 end
 

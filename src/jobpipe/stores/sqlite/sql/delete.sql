@@ -1,1 +1,1 @@
-DELETE FROM jobs WHERE id = ? AND status NOT IN ('scheduled', 'queued', 'running')
+DELETE FROM jobs WHERE id = ? AND status NOT IN ('scheduled', 'waiting', 'queued', 'running')

@@ -1,1 +1,1 @@
-DELETE FROM jobs WHERE id IN (SELECT value FROM json_each(?)) AND status IN ('scheduled', 'queued')
+DELETE FROM jobs WHERE id IN (SELECT value FROM json_each(?)) AND status IN ('scheduled', 'waiting', 'queued')

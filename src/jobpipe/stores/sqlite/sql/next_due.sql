@@ -1,1 +1,1 @@
-SELECT min(run_at) FROM jobs WHERE status = 'scheduled' AND run_at < 1e12
+SELECT min(run_at) FROM jobs WHERE (status = 'scheduled' OR status = 'waiting') AND run_at < 1e12

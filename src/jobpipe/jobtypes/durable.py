@@ -1,0 +1,349 @@
+"""DurableRun: what one run of a job records, and how it is suspended; made with the first call that needs it.
+
+Every write is a compare-and-set on the lease. A run that has lost it gets LeaseLostError, there and in every later call.
+Handlers call it from the event loop, and from threads as the twins of `CurrentJob` do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
+from functools import lru_cache, partial
+from inspect import isawaitable, iscoroutinefunction
+from itertools import chain, repeat
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
+
+import msgspec
+
+from ..errors import BadInputError, LeaseLostError, SignalTimeout, StepResultError, StoreAwayError
+from ..gateway.sync import in_thread, is_sync
+from ..model import json
+from ..model.durable import MOST_RESULTS, MOST_STEPS, NO_TIMEOUT, DurableState, ReceivedKind, Step
+from ..model.ids import check_id
+from ..model.job import Move, Progress
+from ..model.lease import Claim, Outcome, Settlement
+from ..model.logs import LogChunk
+from ..model.outcome import Suspension
+from . import models
+from .signature import result_model
+
+if TYPE_CHECKING:
+    from rate_envelope_queue import Context
+
+    from ..gateway.lazy_store import Gateway
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_AWAY_PAUSES = (0.05, 0.2, 1.0)
+_inside_step: ContextVar[bool] = ContextVar("jobpipe.inside_step", default=False)
+
+
+class Held(Protocol):
+    """The run, as its worker holds it."""
+
+    claim: Claim
+    is_gone: bool
+    """Was it given back, or lost?"""
+    is_finishing: bool
+    """Has it written its outcome in a transaction of its own?"""
+    progress: Progress | None
+
+    @property
+    def owner(self) -> object:
+        """The task, or the id of the thread, in which its handler was called."""
+
+    @property
+    def started_at(self) -> float: ...
+
+
+class Worker(Protocol):
+    """What a run needs of who holds it."""
+
+    def store_now(self, run: Any) -> float:
+        """What time it is by the clock of the store."""
+
+    def lose(self, run: Any) -> None:
+        """The store says that its lease is lost."""
+
+    def unstored_logs_of(self, run: Any) -> tuple[LogChunk, ...]:
+        """What it has logged that may not be stored yet."""
+
+
+class DurableRun:
+    """The steps, sleeps and signals of one run."""
+
+    def __init__(
+        self, gateway: Gateway, worker: Worker, run: Held, context: Context, most_result: int
+    ) -> None:
+        self._store, self._async_store, _ = gateway
+        self._worker = worker
+        self._run = run
+        self._context = context
+        self._most_result = most_result
+        self._state: _State | None = None
+        self._names: dict[str, object] = {}  # used by this run
+        self._suspension: Suspension | None = None
+
+    @property
+    def problem(self) -> str | None:
+        """Why a handler that returned has not succeeded; None if it has."""
+        if self._suspension is not None:
+            return (
+                f"the handler went on after it was suspended ({self._suspension}): "
+                "let the BaseException that `sleep` and `wait_for` raise pass"
+            )
+        return None
+
+    async def step(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        connection: Any,
+    ) -> Any:
+        """The recorded result of the step; if there is none, call the function and record what it returns."""
+        self._check(name)
+        if is_sync() and iscoroutinefunction(function):
+            raise BadInputError("function", "is a coroutine function: use `await job.step(…)` with it")
+        decode = _decoder_of(function)
+        state = await self._load()
+        recorded = state.steps.get(name)
+        if recorded is None:
+            state.refuse_more(name)
+        await self._use(name, connection)
+        if recorded is not None:
+            return decode(recorded)
+        began_at = self._now()
+        try:
+            value = await _call(function, args, kwargs, is_here=connection is not None)
+        except BaseException:
+            del self._names[name]  # it may be called again
+            raise
+        raw = self._encoded(name, value, state)
+        step = Step(name=name, began_at=began_at, ended_at=self._now(), result=raw)
+        if connection is None:
+            self._keep((await self._insist(self._store.write_steps, [(self._run.claim.lease, step)]))[0])
+            state.steps[name] = raw
+        else:
+            await self._within(self._store.write_step_in(connection, self._run.claim.lease, step))
+        return decode(raw)
+
+    async def sleep(self, name: str, seconds: float) -> None:
+        """Return if the sleep is over; else suspend the job until it is."""
+        self._check(name)
+        self._check_owner("sleep")
+        state = await self._load()
+        until = state.sleeps.get(name)
+        if until is None:
+            state.refuse_more(name)
+        await self._use(name, None)
+        if until is not None and until <= self._now():
+            return
+        self._suspend(Outcome(move=Move.SLEEP, name=name, delay=seconds))
+
+    async def wait_for(self, name: str, timeout: float | None) -> Any:
+        """The payload of the signal; SignalTimeout; or suspend the job until one of them is there."""
+        self._check(name)
+        self._check_owner("wait_for")
+        state = await self._load()
+        known = state.signals.get(name)
+        if known is None and name not in state.timed_out:
+            received = await self._insist(self._store.receive, self._run.claim.lease, name)
+            self._keep(received.kind is not ReceivedKind.LOST)
+            if received.kind is ReceivedKind.NOTHING:
+                delay = NO_TIMEOUT if timeout is None else timeout
+                self._suspend(Outcome(move=Move.WAIT, name=name, delay=delay))
+            known = received.payload
+            if known is None:
+                state.timed_out.add(name)
+            else:
+                state.signals[name] = known
+        if known is None:
+            raise SignalTimeout(name)
+        return msgspec.json.decode(known)
+
+    async def finish(self, result: Any, connection: Any) -> None:
+        """Write the outcome of the job in the caller's transaction."""
+        self._check_state()
+        self._check_owner("finish")
+        run = self._run
+        raw = json.encode_result(result)
+        outcome = Outcome(move=Move.SUCCEED, result=raw, progress=run.progress)
+        logs = self._worker.unstored_logs_of(run)
+        run.is_finishing = True
+        await self._within(
+            self._store.settle_in(connection, Settlement(run.claim.lease, outcome, run.started_at, logs))
+        )
+
+    # Checks
+
+    def _check(self, name: str) -> None:
+        check_id(name, "name")
+        self._check_state()
+
+    def _check_state(self) -> None:
+        if self._run.is_gone:
+            raise LeaseLostError(self._run.claim.id)
+        problem = self.problem
+        if problem is not None:
+            raise RuntimeError(problem)
+
+    def _check_owner(self, call: str) -> None:
+        if self._run.owner != here() or _inside_step.get():
+            raise RuntimeError(
+                f"{call} works only in the handler itself: not in a step, nor in a task or thread of its own"
+            )
+
+    async def _use(self, name: str, connection: Any) -> None:
+        """Let no other step or sleep of this run have the name."""
+        mine = object()
+        before = self._names.setdefault(name, mine)
+        if connection is not None:
+            self._names[name] = _IN_TRANSACTION
+            if before is _IN_TRANSACTION and not await self._is_recorded(name):
+                return  # the transaction of the first call was rolled back
+        if before is mine:
+            return
+        raise BadInputError("name", f"must be used once in a run, got {name!r} again: in a loop, number them")
+
+    async def _is_recorded(self, name: str) -> bool:
+        found = await self._insist(self._store.durable, self._run.claim.id)
+        return found is not None and any(step.name == name for step in found.steps)
+
+    def _encoded(self, name: str, value: Any, state: _State) -> bytes:
+        field = f"the result of step {name!r}"
+        try:
+            raw = json.encode(value, field)
+        except BadInputError as error:
+            raise StepResultError(field, str(error).removeprefix(f"{field} ")) from None
+        if len(raw) > self._most_result:
+            raise StepResultError(
+                field,
+                f"has {len(raw):,} bytes as JSON, the limit is {self._most_result:,}: store it elsewhere and return its "
+                "address, or raise JOBPIPE_MAX_PAYLOAD",
+            )
+        if state.size + len(raw) > MOST_RESULTS:
+            raise StepResultError(
+                field, f"is too much: the results of a job have at most {MOST_RESULTS:,} bytes"
+            )
+        return raw
+
+    # The store
+
+    def _now(self) -> float:
+        return self._worker.store_now(self._run)
+
+    async def _load(self) -> _State:
+        if self._state is None:
+            found = await self._insist(self._store.durable, self._run.claim.id)
+            if self._state is None:  # Why asked again: steps may run side by side
+                self._state = _State(found or DurableState())
+        return self._state
+
+    async def _insist(self, verb: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a verb until the store answers: what has been done must not be forgotten while it is away."""
+        for pause in chain(_AWAY_PAUSES, repeat(_AWAY_PAUSES[-1])):
+            try:
+                return await self._async_store.call(verb, *args, **kwargs)
+            except StoreAwayError:
+                if self._context.done:
+                    raise
+            await _pause(pause)
+        raise AssertionError  # the pauses have no end
+
+    async def _within(self, answer: Awaitable[None] | None) -> None:
+        """What a verb did in the caller's transaction, or is yet to do."""
+        if isawaitable(answer):
+            if is_sync():
+                raise BadInputError("connection", "is asynchronous: use `await job.step(…)` with it")
+            await answer
+
+    def _keep(self, is_held: bool) -> None:
+        if not is_held:
+            self._worker.lose(self._run)
+            raise LeaseLostError(self._run.claim.id)
+
+    def _suspend(self, outcome: Outcome) -> None:
+        self._suspension = Suspension(outcome)
+        raise self._suspension
+
+
+_IN_TRANSACTION = object()
+
+
+class _State:
+    """What is recorded of the job, as far as this run knows."""
+
+    def __init__(self, found: DurableState) -> None:
+        self.steps = {step.name: step.result for step in found.steps}
+        self.sleeps = {sleep.name: sleep.until for sleep in found.sleeps}
+        self.signals = {signal.name: signal.payload for signal in found.signals if signal.is_used}
+        self.timed_out = {wait.name for wait in found.waits if wait.is_timed_out}
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.steps.values()))
+
+    def refuse_more(self, name: str) -> None:
+        """BadInputError if the name is that of another kind, or there are too many."""
+        if name in self.sleeps or name in self.steps:
+            raise BadInputError("name", f"must not be that of a step and of a sleep, got {name!r}")
+        if len(self.steps) + len(self.sleeps) >= MOST_STEPS:
+            raise BadInputError(
+                "name", f"{name!r} is too much: a job has at most {MOST_STEPS:,} steps and sleeps"
+            )
+
+
+def here() -> object:
+    """The running task, or else the thread."""
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return threading.get_ident()
+
+
+async def _call(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], *, is_here: bool
+) -> Any:
+    """Call a step's function: a plain one in a thread, or in this one if it shares a transaction with the caller."""
+    token = _inside_step.set(True)
+    try:
+        call = partial(function, *args, **kwargs)
+        value = call() if is_here or iscoroutinefunction(function) else await in_thread(call)
+        return await value if isawaitable(value) else value
+    finally:
+        _inside_step.reset(token)
+
+
+async def _pause(seconds: float) -> None:
+    if is_sync():
+        threading.Event().wait(seconds)
+    else:
+        await asyncio.sleep(seconds)
+
+
+@lru_cache(maxsize=1_000)
+def _decoder_of(function: Callable[..., Any]) -> Callable[[bytes], Any]:
+    """From JSON to what the function says that it returns."""
+    if not callable(function):
+        raise BadInputError("function", f"must be a function, got {function!r}")
+    try:
+        model = result_model(function)
+        read = msgspec.json.Decoder(model, dec_hook=models.make).decode
+    except (TypeError, ValueError):
+        return msgspec.json.decode
+
+    def decode(raw: bytes) -> Any:
+        try:
+            return read(raw)
+        except msgspec.ValidationError as error:
+            name = getattr(function, "__name__", "the function")
+            raise StepResultError(
+                f"the recorded result of {name}", f"does not fit its annotation: {error}"
+            ) from None
+
+    return decode

@@ -1,0 +1,22 @@
+-- with durable.lua
+-- with suspending.lua
+-- told: the id, the token, the name. Answers the kind of what was received, and the payload of a signal.
+come_due()
+local id, token, name = unpack(told)
+local job = load_ids({ id })[1]
+if not is_held(job, token) then return { 'lost' } end
+local key = durable_key(job[SEQ])
+local signal, wait = entry_of(key, 'signal', name), entry_of(key, 'wait', name)
+local answer = { 'nothing' }
+if signal then
+  signal[6] = true
+  note(key, signal)
+  answer = { 'signal', signal[3] }
+elseif is_timed_out(wait) then
+  wait[4] = true
+  note(key, wait)
+  answer = { 'timed out' }
+end
+redis.call('DEL', P .. 'nothing') -- Why: see flush()
+write_entries()
+return answer

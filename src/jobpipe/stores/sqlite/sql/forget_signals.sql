@@ -1,0 +1,1 @@
+DELETE FROM signals WHERE job = ? AND is_used = 1

@@ -1,0 +1,1 @@
+SELECT seq FROM jobs WHERE id = ? AND token = ? AND lease_until IS NOT NULL

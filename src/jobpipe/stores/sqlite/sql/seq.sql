@@ -1,0 +1,1 @@
+SELECT seq FROM jobs WHERE id = ?

@@ -1,0 +1,1 @@
+UPDATE jobs SET run_at = ? WHERE seq = ?
