@@ -99,6 +99,10 @@ class LeaseState(StrEnum):
     LOST = "lost"
 
 
+UNCOUNTED = frozenset({Move.SNOOZE, Move.SLEEP, Move.WAIT, Move.RELEASE})
+"""A run that ends so was none: its attempt is given back, and the history does not know it."""
+
+
 class Outcome(Struct, frozen=True, kw_only=True, gc=False):
     """What a run came to: one of the moves SUCCEED, FAIL, RETRY, SNOOZE, SLEEP, WAIT and CANCEL."""
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ...errors import DuplicateError
 from ...model.job import KEPT_HISTORY, TRANSITIONS, Attempt, JobStatus, Move, instant
-from ...model.lease import Lease, Outcome
+from ...model.lease import UNCOUNTED, Lease, Outcome
 from ...model.logs import LogChunk, StoredChunk, bounded
 from ...model.newjob import NewPayload
 from ...model.unique import retry_refusal
@@ -16,8 +16,6 @@ from .durable import begin_anew, go_on, suspend
 from .ledger import Ledger
 from .record import Record
 
-_UNCOUNTED = frozenset({Move.SNOOZE, Move.SLEEP, Move.WAIT, Move.RELEASE})
-"""A run that ends so was none: its attempt is given back, and the history does not know it."""
 _TELLING = frozenset({Move.FAIL, Move.RETRY, Move.RESCUE})
 """A run that ends so has an error to tell of, even where it ends the job as cancelled."""
 
@@ -36,7 +34,7 @@ def end_run(ledger: Ledger, record: Record, outcome: Outcome, now: float) -> Non
     """What every end of a run has in common; a request to cancel wins over what it came to."""
     move = Move.CANCEL if record.is_cancel_asked else outcome.move
     tells = outcome.move in _TELLING or (outcome.move is Move.CANCEL and not record.is_cancel_asked)
-    if outcome.move in _UNCOUNTED:
+    if outcome.move in UNCOUNTED:
         record.attempts -= 1
         record.runs -= 1
     else:
