@@ -230,7 +230,7 @@ PRINTS: dict[str, list[str] | set[str]] = {
         "accepted: True",
         "ada gets 70: grace approved it",
         "the same again, is it new? False",
-        "the signal 'approved' of job 'refund-1' was sent before with other content: the first of a name wins",
+        "signal 'approved' for job 'refund-1' was sent before with other content: the first of a name wins",
         "bob gets 20: alan approved it",
     ],
 }

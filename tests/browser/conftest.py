@@ -81,7 +81,7 @@ async def order(payload):
 
 @pipe.job("nap", queue="orders")
 async def nap(seconds):
-    await current_job().step("lie down", lambda: "comfortable")
+    await current_job().step("lie-down", lambda: "comfortable")
     await current_job().sleep("siesta", seconds)
 
 @pipe.cron("30 7 * * 1-5", tz="Europe/Berlin", name="digest")

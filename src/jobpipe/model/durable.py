@@ -148,8 +148,8 @@ def answer_signal(
 
 SIGNAL_PROBLEMS = {
     SignalAnswer.CONFLICT: "was sent before with other content: the first of a name wins",
-    SignalAnswer.TIMED_OUT: "comes too late: the wait for it has timed out",
-    SignalAnswer.FULL: f"is one too many: a job keeps at most {MOST_SIGNALS} signals",
+    SignalAnswer.TIMED_OUT: "came too late: the wait for it has timed out",
+    SignalAnswer.FULL: f"was refused: a job keeps at most {MOST_SIGNALS} signals",
 }
 """Why a signal was refused, in words."""
 
