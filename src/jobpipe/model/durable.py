@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from ..errors import BadInputError
 from .ids import check_id
 from .job import FINISHED, JobStatus, StepInfo, instant
 from .json import check_size, encode, fingerprint
@@ -159,6 +160,11 @@ def read_signal(name: object, payload: Any, most: int) -> JobSignal:
     raw = encode(payload)
     check_size(raw, most)
     return JobSignal(name=check_id(name, "name"), payload=raw, fingerprint=fingerprint(raw))
+
+
+def name_is_used(name: str) -> BadInputError:
+    """What a second step of that name in one run is told."""
+    return BadInputError("name", f"must be used once in a run, got {name!r} again: in a loop, number them")
 
 
 def timeout_at(until: float) -> datetime | None:

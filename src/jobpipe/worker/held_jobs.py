@@ -35,6 +35,10 @@ _LOG_LATER = 0.25
 """Seconds within which most runs end: what these log is stored with their outcomes."""
 
 
+_TO_CLEAN_UP = 1.0
+"""Seconds for a handler that was told that its lease is lost."""
+
+
 class HeldJobs:
     """Those of one runner; made on its event loop."""
 
@@ -197,10 +201,16 @@ class HeldJobs:
         return self.now() + run.claim.started_at - run.taken_at
 
     def lose(self, run: HeldJob) -> None:
-        """The store says that its lease is lost; from any thread."""
+        """The store says that its lease is lost, and its handler is told; from any thread."""
         with self._lock:
             run.is_gone = True
-        self.handle_states({run.claim.lease: LeaseState.LOST})
+        self.call_from_thread(self._lost, run)
+
+    def _lost(self, run: HeldJob) -> None:
+        self._let_go(run)
+        logger.warning("%s", LeaseLostError(run.claim.id))
+        # Why later: to be broken off now would disturb what the handler does about the error, such as a rollback.
+        self._loop.call_later(_TO_CLEAN_UP, self._queue.cancel, run.envelope)
 
     def unstored_logs_of(self, run: HeldJob) -> tuple[LogChunk, ...]:
         """What it has logged that may not be stored yet."""

@@ -19,9 +19,11 @@ from psycopg.rows import TupleRow, tuple_row
 from ...errors import BadInputError, LeaseLostError
 from ...model.admission import Bounds
 from ...model.durable import Step as JobStep
+from ...model.durable import name_is_used
 from ...model.lease import Lease, Settlement
 from ...model.newjob import Answer, NewJob
 from ..driving import drive, drive_awaited
+from ..guests import unwrapped
 from .connection import Connection, Connections
 from .migrate import HAS_TABLE
 from .session import Session
@@ -32,8 +34,6 @@ from .verbs.running import settle_guest
 
 T = TypeVar("T")
 AsyncConnection: TypeAlias = psycopg.AsyncConnection[TupleRow]
-_DEEPEST = 3
-"""Wrappers around a connection."""
 
 
 class Guests:
@@ -62,11 +62,14 @@ class Guests:
         return self._hold(connection, talk)
 
     def write_step(self, connection: Any, lease: Lease, step: JobStep) -> Awaitable[None] | None:
-        """Record a step; LeaseLostError."""
+        """Record a step; LeaseLostError, or BadInputError for a name that is recorded."""
 
         def talk() -> Conversation[None]:
-            if not (yield steps_step(self._session, [(lease, step)])).rows:
+            held = (yield steps_step(self._session, [(lease, step)])).rows
+            if not held:
                 raise LeaseLostError(lease.id)
+            if not held[0][2]:
+                raise name_is_used(step.name)
 
         return self._hold(connection, talk)
 
@@ -82,7 +85,7 @@ class Guests:
 
     def _hold(self, connection: Any, talk: Callable[[], Conversation[T]]) -> T | Awaitable[T]:
         """Hold a conversation in the caller's transaction."""
-        bare = unwrapped(connection)
+        bare = unwrapped(connection, psycopg.Connection) or unwrapped(connection, psycopg.AsyncConnection)
         if bare is None:
             raise BadInputError(
                 "connection",
@@ -155,18 +158,6 @@ class _Awaited(Generic[T]):
 
     def __await__(self) -> Generator[Any, Any, T]:
         return self._begin().__await__()
-
-
-def unwrapped(connection: Any) -> Connection | AsyncConnection | None:
-    """The connection of psycopg in it."""
-    for _ in range(_DEEPEST):
-        if isinstance(connection, psycopg.Connection | psycopg.AsyncConnection):
-            return connection
-        inner = getattr(connection, "driver_connection", None) or getattr(connection, "connection", None)
-        if inner is None or callable(inner):
-            return None
-        connection = inner
-    return None
 
 
 def lead(connection: Connection, conversation: Conversation[T]) -> T:

@@ -38,12 +38,12 @@ def write_steps(session: Session, steps: Sequence[tuple[Lease, JobStep]]) -> Ver
         return []
     # Why no listeners are told: no job has changed.
     (held,) = yield from run(steps_step(session, steps))
-    tokens = {(id, token) for id, token in held.rows}
+    tokens = {(id, token) for id, token, _ in held.rows}
     return [(lease.id, lease.token) in tokens for lease, _ in steps]
 
 
 def steps_step(session: Session, steps: Sequence[tuple[Lease, JobStep]]) -> Step:
-    """Record steps; it brings the leases that are held."""
+    """Record steps; it brings the leases that are held, each with the number of steps that are new."""
     return session.step(
         "write_steps",
         ids=texts([lease.id for lease, _ in steps]),
