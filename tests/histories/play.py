@@ -17,7 +17,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from jobpipe import Job, StoreAwayError
-from jobpipe.model.ticks import placed
+from jobpipe.model.schedule import placed
 from jobpipe.stores import open_store
 from jobpipe.stores.base import Filter, ScheduleEntry, Store
 

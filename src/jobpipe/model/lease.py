@@ -136,6 +136,10 @@ class Settlement(Struct, frozen=True, gc=False):
     """What the run logged, as far as it may not be stored yet."""
 
 
+WORKER_LOST = JobError(type="WorkerLost", message="worker lost")
+"""Why a run failed whose lease has run out."""
+
+
 class Rescued(Struct, frozen=True):
     """A job whose worker was lost, and what it is now: queued, failed, or cancelled if that was requested."""
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ...errors import DuplicateError
 from ...model.job import KEPT_HISTORY, TRANSITIONS, Attempt, JobStatus, Move, instant
-from ...model.lease import UNCOUNTED, Lease, Outcome
+from ...model.lease import UNCOUNTED, WORKER_LOST, Lease, Outcome, Rescued
 from ...model.logs import LogChunk, StoredChunk, bounded
 from ...model.newjob import NewPayload
 from ...model.unique import retry_refusal
@@ -65,6 +65,33 @@ def keep_logs(record: Record, lease: Lease, chunks: Iterable[LogChunk]) -> None:
                 attempt=number, cut=chunk.cut, count=chunk.count, size=chunk.size, lines=chunk.lines
             )
             record.logs = tuple(bounded((*record.logs, stored)))
+
+
+def rescue(ledger: Ledger, limit: int, now: float) -> list[Rescued]:
+    """As `JobStore.rescue` says."""
+    lost = [record for record in ledger.leased.values() if record.lease_until <= now]
+    lost.sort(key=lambda record: (record.lease_until, record.number))
+    for record in lost[:limit]:
+        if record.status is JobStatus.QUEUED:
+            record.is_suspect = True
+            ledger.give_back(record, now)
+            continue
+        is_last = record.attempts > record.new.max_retries
+        move = Move.FAIL if is_last else Move.RESCUE
+        end_run(ledger, record, Outcome(move=move, error=WORKER_LOST), now)
+    return [
+        Rescued(record.new.id, record.worker, record.status, record.new.type, record.attempts)
+        for record in lost[:limit]
+    ]
+
+
+def cancel(ledger: Ledger, record: Record, now: float) -> None:
+    """Cancel it, or ask for that if it runs."""
+    if record.status is JobStatus.RUNNING:
+        record.is_cancel_asked = True
+        ledger.changes += 1
+    elif Move.CANCEL in TRANSITIONS[record.status]:
+        ledger.move(record, Move.CANCEL, now)
 
 
 def revive(

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....model.counts import WorkerInfo
-from ....model.job import KEPT_HISTORY, JobError, JobStatus, Progress
-from ....model.lease import Lease, LeaseState, Rescued, Settlement
+from ....model.job import KEPT_HISTORY, JobStatus, Progress
+from ....model.lease import WORKER_LOST, Lease, LeaseState, Rescued, Settlement
 from ...sql_rows import text_of
 from ..rows import numbers, settle_values, texts
 from ..session import Session
 from ..verb import Conversation, Result, Verb, run
 from . import durable, logs
 
-_LOST = text_of(JobError(type="WorkerLost", message="worker lost"))
+_LOST = text_of(WORKER_LOST)
 _LEASE_STATE = (LeaseState.HELD, LeaseState.CANCELLING)
 """By the column is_cancelling."""
 
