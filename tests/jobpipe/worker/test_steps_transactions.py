@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from inspect import isawaitable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from jobpipe import BadInputError, Fail, Job, Jobpipe, JobStatus, LeaseLostError, Retry, current_job
 from jobpipe.model.durable import MOST_STEPS
 
 from ...support.jobs import finished
+from ...support.proxy import Proxy
 from ...support.servers_postgres import PostgresStores
 from ...support.transactions import ASYNC, WAYS, Database, Transaction
 from ...support.waiting import run
@@ -353,9 +357,7 @@ def test_connection_that_is_awaited_is_none_for_a_plain_handler(shop: Shop) -> N
 
 
 @on(*PLAIN)
-def test_connection_to_elsewhere_records_nothing(shop: Shop, tmp_path: Path) -> None:
-    import sqlite3
-
+def test_connection_to_elsewhere_records_nothing(shop: Shop) -> None:
     async def order() -> None:
         other = sqlite3.connect(":memory:")
         for call in (
@@ -368,3 +370,35 @@ def test_connection_to_elsewhere_records_nothing(shop: Shop, tmp_path: Path) -> 
 
     job = shop.run(order, max_retries=0)
     assert (job.status, job.result, shop.steps()) == (JobStatus.DONE, None, [])
+
+
+@on(PLAIN[1], AWAITED)
+@pytest.mark.parametrize("is_committed", [True, False])
+@pytest.mark.parametrize("call", ["step", "finish"])
+def test_effect_and_record_agree_when_the_answer_to_the_commit_is_lost(
+    shop: Shop, call: str, is_committed: bool
+) -> None:
+    server = conninfo_to_dict(shop.database.address)
+    with Proxy(f"{server['host']}/.s.PGSQL.5432") as proxy:
+        far = replace(shop.database, address=f"postgresql://postgres@127.0.0.1:{proxy.port}/postgres")
+
+        async def order() -> str:
+            job = current_job()
+            async with (far if shop.once("run") else shop.database).transaction() as own:
+                if call == "step":
+                    await job.step("charge", shop.charge, own, connection=own.connection)
+                else:
+                    await shop.charge(own)
+                    await job.finish("paid", connection=own.connection)
+                if is_committed:
+                    proxy.lose_replies(1, after=b"COMMIT")
+                else:
+                    proxy.cut()
+            return "paid"
+
+        job = shop.run(order)
+        assert proxy.lost == is_committed
+    assert (job.status, job.result) == (JobStatus.DONE, "paid")
+    is_run_again = call == "step" or not is_committed
+    assert (job.attempts, shop.did.count("charge")) == (1 + is_run_again, 1 + (not is_committed))
+    assert shop.database.effects() == ["charge"]
