@@ -296,6 +296,7 @@ _INTERNAL = {
     *("encode", "decode", "run", "backoff", "defaults", "is_async", "is_on"),  # of a job type
     *("payload_schema", "result_schema"),
     *("declare", "register", "tick"),  # of a timetable
+    "connections",  # of the job that a handler runs
 }
 """What the service itself uses of them."""
 
