@@ -155,13 +155,13 @@ class Life:
     def _enqueue(self, id: str) -> None:
         type = self._chance.choice(TYPES)
         task = saga_of(self._chance) if type == "saga" else task_of(self._chance)
-        if isinstance(task, Saga):
-            self._plan_signals(id, task)
         delay = self._chance.choice((0.0, 0.0, 1.0)) * self._chance.random()
         living = self._living()
         if not living:
             self.world.after(0.1, lambda: self._enqueue(id))
             return
+        if isinstance(task, Saga):
+            self._plan_signals(id, task)
         _, process = self._chance.choice(living)
         self._offers[id] = process
         process.loop.start(self._offer(process, id, type, task, round(delay, 3)), f"enqueue {id}")
@@ -223,9 +223,8 @@ class Life:
         self.world.after(self._chance.expovariate(1.0), self._befall)
 
     def _crash(self) -> None:
-        for place, process in self._any_living():
-            process.crash()
-            self._start_later(place)
+        for place, _ in self._any_living():
+            self._die(place)
 
     def _die(self, place: int) -> None:
         if self._up[place].is_up:
