@@ -136,24 +136,24 @@ class CurrentJob:
     async def step(
         self, name: str, function: Callable[..., Any], /, *args: Any, connection: Any = None, **kwargs: Any
     ) -> Any:
-        """Call the function once for this job, and record what it returns: every later run gets that.
+        """Call the function and record its result: every later run of the job gets that, without a call.
 
-        The result is JSON, decoded to what the function says that it returns. With a `connection` it is recorded in
-        the caller's own transaction. Names are unique in a job. LeaseLostError if another worker has the job by now.
+        The result is JSON, decoded to the return annotation of the function. With a `connection` it is recorded in the
+        caller's own transaction. A name is used once in a run. LeaseLostError if another worker may have the job by now.
         """
         return await self._run(connection).step(name, function, args, kwargs, connection)
 
     async def sleep(self, name: str, duration: float | timedelta) -> None:
-        """Suspend the job for that time, in seconds or as a timedelta; it holds no slot, and uses no attempt.
+        """Suspend the job for that time, in seconds or as a timedelta; meanwhile it holds no slot and uses no attempt.
 
         The handler is then run again from its top, and this call returns at once.
         """
         await self._run().sleep(name, _within_bounds("duration", duration))
 
     async def wait_for(self, name: str, timeout: float | timedelta | None = None) -> Any:
-        """The payload of the signal of that name; until it comes, the job is suspended as in `sleep`.
+        """The payload of the signal with that name; until it comes, the job is suspended as in `sleep`.
 
-        SignalTimeout if it does not come in time.
+        SignalTimeout if it does not come in time, in this run and in all later ones.
         """
         return await self._run().wait_for(
             name, None if timeout is None else _within_bounds("timeout", timeout)
@@ -162,7 +162,7 @@ class CurrentJob:
     async def finish(self, result: Any = None, *, connection: Any) -> None:
         """Record that the job is done, with that result, in the caller's own transaction; what the handler returns does not count.
 
-        LeaseLostError if another worker has the job by now.
+        LeaseLostError if another worker may have the job by now.
         """
         await self._run(connection).finish(result, connection)
 

@@ -102,7 +102,7 @@ class DurableRun:
         if self._suspension is not None:
             return (
                 f"the handler went on after it was suspended ({self._suspension}): "
-                "let the BaseException that `sleep` and `wait_for` raise pass"
+                "do not catch the BaseException that `sleep` and `wait_for` raise"
             )
         return None
 
@@ -216,7 +216,7 @@ class DurableRun:
     def _check_owner(self, call: str) -> None:
         if self._run.owner != here() or _inside_step.get():
             raise RuntimeError(
-                f"{call} works only in the handler itself: not in a step, nor in a task or thread of its own"
+                f"{call} works only in the handler itself: not in a step, and not in another task or thread"
             )
 
     async def _use(self, name: str, *, is_in_transaction: bool = False) -> None:
@@ -242,12 +242,12 @@ class DurableRun:
         if len(raw) > self._most_result:
             raise StepResultError(
                 field,
-                f"has {len(raw):,} bytes as JSON, the limit is {self._most_result:,}: store it elsewhere and return its "
-                "address, or raise JOBPIPE_MAX_PAYLOAD",
+                f"has {len(raw):,} bytes as JSON, the limit is {self._most_result:,}: "
+                "store the data elsewhere and return its address, or raise JOBPIPE_MAX_PAYLOAD",
             )
         if state.size + len(raw) > MOST_RESULTS:
             raise StepResultError(
-                field, f"is too much: the results of a job have at most {MOST_RESULTS:,} bytes"
+                field, f"does not fit: the results of a job have at most {MOST_RESULTS:,} bytes together"
             )
         return raw
 
@@ -311,10 +311,10 @@ class _State:
     def refuse_more(self, name: str) -> None:
         """BadInputError if the name is that of another kind, or there are too many."""
         if name in self.sleeps or name in self.steps:
-            raise BadInputError("name", f"must not be that of a step and of a sleep, got {name!r}")
+            raise BadInputError("name", f"must not be used for both a step and a sleep, got {name!r}")
         if len(self.steps) + len(self.unsure) + len(self.sleeps) >= MOST_STEPS:
             raise BadInputError(
-                "name", f"{name!r} is too much: a job has at most {MOST_STEPS:,} steps and sleeps"
+                "name", f"{name!r} is one too many: a job has at most {MOST_STEPS:,} steps and sleeps"
             )
 
 

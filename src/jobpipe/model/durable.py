@@ -164,7 +164,9 @@ def read_signal(name: object, payload: Any, most: int) -> JobSignal:
 
 def name_is_used(name: str) -> BadInputError:
     """What a second step of that name in one run is told."""
-    return BadInputError("name", f"must be used once in a run, got {name!r} again: in a loop, number them")
+    return BadInputError(
+        "name", f"must be used once in a run, got {name!r} twice: number the names in a loop"
+    )
 
 
 def timeout_at(until: float) -> datetime | None:
