@@ -50,7 +50,7 @@ def adopt(session: Session, exported: Sequence[ExportedJob]) -> Verb[int]:
 
 
 def discard(session: Session, ids: Sequence[str]) -> Verb[int]:
-    steps = (session.step(name, ids=list(ids)) for name in ("leave_gates", "discard"))
+    steps = (session.step(name, ids=list(ids)) for name in ("leave_gates", "forget_waits", "discard"))
     *_, discarded = yield from session.write(*steps)
     return discarded.touched
 
