@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from functools import lru_cache, partial
 from inspect import isawaitable, iscoroutinefunction
 from itertools import chain, repeat
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 import msgspec
@@ -356,14 +357,18 @@ async def _pause(seconds: float) -> None:
         await asyncio.sleep(seconds)
 
 
-@lru_cache(maxsize=1_000)
 def _decoder_of(function: Callable[..., Any]) -> Callable[[bytes], Any]:
     """From JSON to what the function says that it returns."""
     if not callable(function):
         raise BadInputError("function", f"must be a function, got {function!r}")
+    holds_others = not isinstance(function, FunctionType) or function.__closure__ or function.__defaults__
+    # Why not always known: what a function holds, such as a connection, is not to be kept.
+    return _decoder(function) if holds_others else _known_decoder(function)
+
+
+def _decoder(function: Callable[..., Any]) -> Callable[[bytes], Any]:
     try:
-        model = result_model(function)
-        read = msgspec.json.Decoder(model, dec_hook=models.make).decode
+        read = msgspec.json.Decoder(result_model(function), dec_hook=models.make).decode
     except (TypeError, ValueError):
         return msgspec.json.decode
 
@@ -377,3 +382,6 @@ def _decoder_of(function: Callable[..., Any]) -> Callable[[bytes], Any]:
             ) from None
 
     return decode
+
+
+_known_decoder = lru_cache(maxsize=1_000)(_decoder)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -357,6 +359,27 @@ def test_store_that_is_away_for_a_while_costs_no_step(
 
     job = run(scenario())
     assert (job.result, failures) == (1, [])
+
+
+def test_what_a_step_is_called_with_is_not_kept(memory: Jobpipe) -> None:
+    class Large:
+        def __call__(self) -> int:
+            return 1
+
+        __hash__ = None  # type: ignore[assignment]
+
+    kept: list[Any] = []
+
+    async def order() -> int:
+        large = Large()
+        kept.append(weakref.ref(large))
+        with pytest.raises(BadInputError, match="function must be"):
+            await current_job().step("none", [1])  # type: ignore[call-overload]
+        return await current_job().step("s", large)
+
+    assert run_handler(memory, order).result == 1
+    gc.collect()
+    assert kept[0]() is None
 
 
 def test_step_of_a_coroutine_is_refused_in_a_thread(memory: Jobpipe) -> None:
