@@ -525,7 +525,7 @@ def test_finished_jobs_are_deleted_by_id(empty_store: None) -> None:
 
 def test_a_queue_is_paused_and_resumed(empty_store: None) -> None:
     call("enqueue", "echo", "1", "--id", "a")
-    assert call("pause", "default") == "default paused: 1 job waiting, 0 running\n"
+    assert call("pause", "default") == "default paused: 1 queued, 0 scheduled, 0 waiting, 0 running\n"
     assert "paused" in call("job", "a", "--explain")
     assert call_json("resume", "default")["paused"] is False
 
@@ -552,7 +552,7 @@ def test_the_commands_speak_to_a_running_service_with_its_token(
     assert call_json("job", "a", *there)["history"][0]["number"] == 1
     assert call("job", "a", "--explain", *there) == "It is done.\n"
     assert "job 'a' is done" in call("cancel", "a", *there, code=1)
-    assert call("pause", "default", *there) == "default paused: 0 jobs waiting, 0 running\n"
+    assert call("pause", "default", *there) == "default paused: 0 queued, 0 scheduled, 0 waiting, 0 running\n"
     call("enqueue", "echo", "--id", "b", *there)
     assert call("cancel", "--all", "--yes", *there) == "1 job\n"
     assert call("retry", "--status", "cancelled", "--yes", *there) == "1 job\n"

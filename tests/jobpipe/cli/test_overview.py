@@ -98,7 +98,7 @@ def test_tables_say_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
         [Worker(name="w", types=("a", "b"), slots=4, running=("x",), started_at=NOON, seen_at=NOON)], UTC
     )
     print_limits([LimitInfo(type="a", is_keyed=True), LimitInfo(type="a", key="k", cools_until=NOON)], UTC)
-    counts = dict.fromkeys(("scheduled", "queued", "running", "failed", "cancelled", "expired"), 0)
+    counts = dict.fromkeys(("scheduled", "waiting", "queued", "running", "failed", "cancelled", "expired"), 0)
     print_stats(Stats(done=1_234, **counts, per_second={"done": 2.5}))
     lines = capsys.readouterr().out.splitlines()
     assert "w       4      1        all     2030-01-01T12:00:00Z  2030-01-01T12:00:00Z  a, b" in lines
