@@ -96,6 +96,8 @@ class DurableRun:
         self._state: _State | None = None
         self._names: dict[str, _Use] = {}  # by this run
         self._suspension: Suspension | None = None
+        self.has_transactions = False
+        """Has it recorded anything in a transaction of the handler's own, which may be open?"""
 
     @property
     def problem(self) -> str | None:
@@ -143,6 +145,7 @@ class DurableRun:
             self._keep((await self._insist(self._store.write_steps, [(lease, step)]))[0])
             state.steps[name] = raw
         else:
+            self.has_transactions = True
             try:
                 await _end_of(self._store.write_step_in(connection, lease, step))
             except LeaseLostError:
@@ -193,6 +196,7 @@ class DurableRun:
         outcome = Outcome(move=Move.SUCCEED, result=raw, progress=run.progress)
         logs = self._worker.unstored_logs_of(run)
         settlement = Settlement(run.claim.lease, outcome, run.started_at, logs)
+        self.has_transactions = True
         was_finishing, run.is_finishing = run.is_finishing, True
         try:
             await _end_of(self._store.settle_in(connection, settlement))

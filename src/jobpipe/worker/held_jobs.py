@@ -326,6 +326,11 @@ class HeldJobs:
     def take_progress(self) -> list[tuple[Lease, Progress]]:
         """What was reported since the last call."""
         taken, self._progress = self._progress, {}
+        for lease, progress in taken.items():
+            run = self._held.get(lease)
+            if run is not None and run.durable is not None and run.durable.has_transactions:
+                # Why again: a store passes over a job that the transaction of its own handler has locked.
+                self._progress.setdefault(lease, progress)
         return list(taken.items())
 
     def unstored_logs(self) -> list[tuple[Lease, LogChunk]]:

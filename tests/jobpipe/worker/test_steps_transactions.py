@@ -22,7 +22,7 @@ from ...support.jobs import finished
 from ...support.proxy import Proxy
 from ...support.servers_postgres import PostgresStores
 from ...support.transactions import ASYNC, WAYS, Database, Transaction
-from ...support.waiting import run
+from ...support.waiting import run, until
 
 
 class Undo(Exception):
@@ -221,6 +221,41 @@ def test_deadline_undoes_what_is_not_committed_and_no_more(shop: Shop) -> None:
     assert (job.status, job.result, job.attempts) == (JobStatus.DONE, "paid", 2)
     first = job.history[0].error
     assert (first and first.type, shop.database.effects()) == ("DeadlineExceeded", ["charge"])
+
+
+@on(PLAIN[1])
+def test_progress_within_a_transaction_is_seen_after_it(shop: Shop) -> None:
+    """The store passes over a job that is locked, and is told again."""
+    go_on, told = asyncio.Event(), list[Any]()
+
+    async def order() -> None:
+        async with shop.database.transaction() as own:
+            await current_job().step("s", int, connection=own.connection)
+            current_job().progress(0.5)
+            await until(lambda: len(told) > 1)
+        await go_on.wait()
+
+    shop.pipe.job("order")(order)
+
+    async def scenario() -> None:
+        async with shop.pipe as pipe, pipe.running():
+            assert pipe.service is not None
+            assert pipe.service.runner is not None
+            held = pipe.service.runner.held
+            take = held.take_progress
+
+            def take_and_tell() -> Any:
+                taken = take()
+                told.extend(taken)
+                return taken
+
+            held.take_progress = take_and_tell  # type: ignore[method-assign]
+            await pipe.enqueue("order", id="o")
+            await until(lambda: (job := pipe.store.get("o")) and job.progress)
+            go_on.set()
+            assert (await finished(pipe, "o")).status is JobStatus.DONE
+
+    run(scenario())
 
 
 @on(*PLAIN, AWAITED)
