@@ -132,6 +132,7 @@ class DurableRun:
         await self._use(name, is_in_transaction=connection is not None)
         if recorded is not None:
             return decode(recorded)
+        self._check_state()  # Why again: the lease may have been lost meanwhile
         began_at = self._now()
         try:
             value = await _call(function, args, kwargs, is_here=connection is not None)

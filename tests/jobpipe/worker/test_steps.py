@@ -22,6 +22,7 @@ from jobpipe import (
     JobStatus,
     LeaseLostError,
     SignalTimeout,
+    StoreAwayError,
     current_job,
 )
 from jobpipe.model.durable import MOST_RESULTS, MOST_STEPS
@@ -280,6 +281,49 @@ def test_worker_that_lost_its_lease_records_nothing(memory: Jobpipe, calls: Call
     assert errors == [LeaseLostError] * 3
 
 
+def test_step_is_not_run_if_the_lease_was_lost_while_it_loaded_what_is_recorded(
+    memory: Jobpipe, calls: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It began beside the one that was told so."""
+    real, lost, beside = memory.store.durable, asyncio.Event(), list[asyncio.Task[int]]()
+
+    def durable(id: str) -> Any:
+        if calls.note("load") and (
+            len(calls) == 1 or (asyncio.current_task() in beside and not lost.is_set())
+        ):
+            raise StoreAwayError("away")
+        return real(id)
+
+    def lose() -> None:
+        (record,) = memory.store._ledger.leased.values()  # type: ignore[attr-defined]
+        record.lease_until = 0.0
+        memory.store.rescue()
+
+    @memory.job("order")
+    async def order() -> None:
+        if beside:
+            return
+        job = current_job()
+        first = asyncio.create_task(job.step("first", lose))
+        beside.append(asyncio.create_task(job.step("second", calls.note, "second")))
+        try:
+            await first
+        except LeaseLostError:
+            lost.set()
+
+    async def scenario() -> Job:
+        async with memory, memory.running():
+            monkeypatch.setattr(memory.store, "durable", durable)
+            await memory.enqueue("order", id="o")
+            await lost.wait()
+            with pytest.raises(LeaseLostError):
+                await beside[0]
+            return await finished(memory, "o")
+
+    assert run(scenario()).status is JobStatus.DONE
+    assert "second" not in calls
+
+
 def test_retry_from_the_start_runs_the_steps_again(pipe: Jobpipe, calls: Calls) -> None:
     @pipe.job("order", max_retries=0)
     async def order(value: int) -> None:
@@ -327,8 +371,6 @@ def test_long_results_are_cut_where_the_whole_job_is_shown(away_from_home: Path)
 def test_store_that_is_away_for_a_while_costs_no_step(
     memory: Jobpipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from jobpipe import StoreAwayError
-
     store, failures = memory.store, ["write_steps", "durable", "receive"]
 
     def away(name: str) -> Callable[..., Any]:
