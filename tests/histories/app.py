@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from jobpipe import CurrentJob, Jobpipe, Rate, SignalTimeout, current_job
+from jobpipe import CurrentJob, Jobpipe, LeaseLostError, Rate, SignalTimeout, current_job
 from jobpipe.model.outcome import Suspension
 
 from .record import NOTES, STEPS, TIMED_OUT, Bound, write_line
@@ -49,6 +49,9 @@ def noted() -> Iterator[list[Any]]:
     try:
         yield [job.worker, job.attempts]
         how = "done"
+    except LeaseLostError:
+        how = "lost"
+        raise
     except Exception:
         how = "error"
         raise

@@ -42,7 +42,7 @@ class Run:
     began_at: float
     ended_at: float | None = None
     how: str = "killed"
-    """done, error, suspended, or broken off; killed if it has not said."""
+    """done, error, suspended, lost (it was told that its lease is), or broken off; killed if it has not said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -244,6 +244,9 @@ GOOD_ONES: dict[str, Record] = {
         GOOD,
         runs=[KILLED, run(2, B, 12.5, 12.6, how="suspended"), run(2, B, 13.1, 14.9)],
     ),
+    "a worker that was frozen was told that its lease is lost": replace(
+        GOOD, runs=[run(1, "host:3:cccc", 7.5, 9.9, how="lost"), *GOOD.runs]
+    ),
     "a burst is let through": replace(
         another("x", 10.5, 11.5), bounds=[Bound(type="mail", interval=3, burst=2)]
     ),
