@@ -200,11 +200,12 @@ def test_finished_job_records_nothing_more(shop: Shop) -> None:
                 await call()
         async with shop.database.transaction() as own:
             with pytest.raises(RuntimeError, match="has finished its job"):
-                await job.step("s", int, connection=own.connection)
+                await job.step("t", int, connection=own.connection)
+        shop.did.append("refused")  # Why noted: what a handler raises after it has finished does not count
         await job.sleep("nap", 60)
 
     job = shop.run(order)
-    assert (job.status, job.result, shop.steps()) == (JobStatus.DONE, "paid", [])
+    assert (job.status, job.result, shop.steps(), shop.did) == (JobStatus.DONE, "paid", [], ["refused"])
 
 
 @on(*PLAIN)
@@ -274,9 +275,9 @@ def test_lost_lease_fails_the_transaction(shop: Shop, call: str) -> None:
                     await job.step("late", int, connection=own.connection)
                 else:
                     await job.finish("late", connection=own.connection)
-            shop.did.append("refused")
             with pytest.raises(LeaseLostError):
                 await job.step("before", int)
+            shop.did.append("refused")
             raise Undo
         raise AssertionError
 
