@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
 
+from ..errors import BadInputError
+
 T = TypeVar("T")
 
 _DEEPEST = 4
@@ -33,6 +35,13 @@ def lent_connections() -> Sequence[Any]:
     """Those of the calling handler; none outside of one."""
     handler: Handler | None = current_handler.get(None)
     return () if handler is None else handler.connections
+
+
+def no_transaction() -> BadInputError:
+    """What is told who would record a step beside what it wrote, and not with it."""
+    return BadInputError(
+        "connection", "must be in a transaction, got one that commits each statement: begin one"
+    )
 
 
 def unwrapped(connection: Any, kind: type[T]) -> T | None:

@@ -192,7 +192,7 @@ class Executor:
 
     def _succeeded(self, context: Context, envelope: Envelope[HeldJob]) -> None:
         run = envelope.payload
-        if run.is_finishing:
+        if run.is_finishing and not run.is_gone:
             self._held.do_soon(self._end_finishing(run))
         elif run.durable is not None and run.durable.problem is not None:
             self._failed(context, envelope, RuntimeError(run.durable.problem))
@@ -203,7 +203,7 @@ class Executor:
         run = envelope.payload
         if self.on_error is not None:
             self.on_error(error)
-        if run.is_finishing:
+        if run.is_finishing and not run.is_gone:
             self._held.do_soon(self._end_finishing(run, error))
         else:
             self._end(run, self._outcome_of(run, error), error)

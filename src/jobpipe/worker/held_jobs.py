@@ -35,8 +35,7 @@ _LOG_LATER = 0.25
 """Seconds within which most runs end: what these log is stored with their outcomes."""
 
 
-_TO_CLEAN_UP = 1.0
-"""Seconds for a handler that was told that its lease is lost."""
+_TO_CLEAN_UP = 1.0  # seconds, for a handler that was told that its lease is lost
 
 
 class HeldJobs:
@@ -254,6 +253,14 @@ class HeldJobs:
     async def _release(self, runs: list[HeldJob]) -> None:
         for run in runs:
             self._let_go(run)
+            if run.has_transactions:
+                # Why first: as long as its transaction is open, the store cannot take the job back.
+                self._queue.cancel(run.envelope)
+        for is_late in (False, True):
+            if some := [run for run in runs if run.has_transactions is is_late]:
+                await self._give_back(some)
+
+    async def _give_back(self, runs: list[HeldJob]) -> None:
         await self._write_logs(runs)
         try:
             await self._async_store.call(
@@ -327,8 +334,7 @@ class HeldJobs:
         """What was reported since the last call."""
         taken, self._progress = self._progress, {}
         for lease, progress in taken.items():
-            run = self._held.get(lease)
-            if run is not None and run.durable is not None and run.durable.has_transactions:
+            if (run := self._held.get(lease)) is not None and run.has_transactions:
                 # Why again: a store passes over a job that the transaction of its own handler has locked.
                 self._progress.setdefault(lease, progress)
         return list(taken.items())

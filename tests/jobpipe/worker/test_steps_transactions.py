@@ -6,12 +6,13 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from inspect import isawaitable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
@@ -437,4 +438,61 @@ def test_effect_and_record_agree_when_the_answer_to_the_commit_is_lost(
     assert (job.status, job.result) == (JobStatus.DONE, "paid")
     is_run_again = call == "step" or not is_committed
     assert (job.attempts, shop.did.count("charge")) == (1 + is_run_again, 1 + (not is_committed))
+    assert shop.database.effects() == ["charge"]
+
+
+@on(*PLAIN)
+def test_connection_that_commits_each_statement_is_refused(shop: Shop) -> None:
+    """What it has written would be there without the step."""
+    address = shop.database.address
+
+    async def order() -> None:
+        own: Any = (
+            psycopg.connect(address, autocommit=True)
+            if address.startswith("postgresql:")
+            else sqlite3.connect(address, isolation_level=None)
+        )
+        with closing(own):
+            for call in (
+                lambda: current_job().step("s", int, connection=own),
+                lambda: current_job().finish(1, connection=own),
+            ):
+                with pytest.raises(BadInputError, match="must be in a transaction"):
+                    await call()
+            own.execute("BEGIN")
+            await current_job().step("s", int, connection=own)
+            own.execute("COMMIT")
+
+    job = shop.run(order, max_retries=0)
+    assert (job.status, shop.steps()) == (JobStatus.DONE, ["s"]), job.error
+
+
+@on(*PLAIN)
+def test_job_that_is_given_back_before_the_commit_runs_again(shop: Shop) -> None:
+    """A graceful stop breaks the handler off; its transaction is undone."""
+
+    async def order() -> None:
+        async with shop.database.transaction() as own:
+            await shop.charge(own)
+            await current_job().finish("paid", connection=own.connection)
+            if len(shop.did) == 1:
+                at_work.set()
+                await asyncio.Event().wait()
+
+    shop.pipe.job("order")(order)
+    at_work = asyncio.Event()
+
+    async def scenario() -> Job:
+        async with shop.pipe as pipe:
+            service = pipe.make_service()
+            await service.start()
+            await pipe.enqueue("order", id="o")
+            await at_work.wait()
+            await service.stop(grace=0)
+            assert (await pipe.get("o")).status is JobStatus.QUEUED
+            async with pipe.running():
+                return await finished(pipe, "o")
+
+    job = run(scenario())
+    assert (job.status, job.result, job.attempts) == (JobStatus.DONE, "paid", 1)
     assert shop.database.effects() == ["charge"]

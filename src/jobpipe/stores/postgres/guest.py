@@ -23,7 +23,7 @@ from ...model.durable import name_is_used
 from ...model.lease import Lease, Settlement
 from ...model.newjob import Answer, NewJob
 from ..driving import drive, drive_awaited
-from ..guests import unwrapped
+from ..guests import no_transaction, unwrapped
 from .connection import Connection, Connections
 from .migrate import HAS_TABLE
 from .session import Session
@@ -71,7 +71,7 @@ class Guests:
             if not held[0][2]:
                 raise name_is_used(step.name)
 
-        return self._hold(connection, talk)
+        return self._hold(connection, talk, needs_transaction=True)
 
     def settle(self, connection: Any, settlement: Settlement) -> Awaitable[None] | None:
         """Settle a run; LeaseLostError."""
@@ -81,16 +81,20 @@ class Guests:
                 raise LeaseLostError(settlement.lease.id)
             yield self._session.step("tell_work")
 
-        return self._hold(connection, talk)
+        return self._hold(connection, talk, needs_transaction=True)
 
-    def _hold(self, connection: Any, talk: Callable[[], Conversation[T]]) -> T | Awaitable[T]:
-        """Hold a conversation in the caller's transaction."""
+    def _hold(
+        self, connection: Any, talk: Callable[[], Conversation[T]], *, needs_transaction: bool = False
+    ) -> T | Awaitable[T]:
+        """Hold a conversation in the caller's transaction, or in one of its own if it does not need that."""
         bare = unwrapped(connection, psycopg.Connection) or unwrapped(connection, psycopg.AsyncConnection)
         if bare is None:
             raise BadInputError(
                 "connection",
                 f"must be a psycopg.Connection or psycopg.AsyncConnection for this store, got {connection!r}",
             )
+        if needs_transaction and _is_alone(bare):
+            raise no_transaction()
         conversation = self._conversation(bare, talk)
         if isinstance(bare, psycopg.AsyncConnection):
             return _Awaited(partial(self._lead_awaited, bare, conversation))

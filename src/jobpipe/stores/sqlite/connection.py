@@ -16,7 +16,7 @@ from typing import Any
 from ...errors import BadInputError, StoreAwayError, StoreError, StoreRefusedError
 from ...model.job import TRANSITIONS, JobStatus
 from ..forks import invalidate_after_fork, refuse_inherited
-from ..guests import lent_connections, unwrapped
+from ..guests import lent_connections, no_transaction, unwrapped
 from .file import StoreFile
 
 _OLDEST = (3, 38, 0)
@@ -219,10 +219,12 @@ def plain_cursor(connection: sqlite3.Connection) -> Iterator[sqlite3.Cursor]:
 
 
 @contextmanager
-def guest_cursor(connection: Any, file: StoreFile) -> Iterator[sqlite3.Cursor]:
+def guest_cursor(
+    connection: Any, file: StoreFile, *, needs_transaction: bool = False
+) -> Iterator[sqlite3.Cursor]:
     """A cursor in the caller's own transaction, where what was done is undone if the block raises.
 
-    BadInputError for a connection that leads elsewhere.
+    BadInputError for a connection that leads elsewhere, or is in no transaction if it needs one.
     """
     bare = unwrapped(connection, sqlite3.Connection)
     if bare is None:
@@ -232,6 +234,8 @@ def guest_cursor(connection: Any, file: StoreFile) -> Iterator[sqlite3.Cursor]:
         check_own(cursor, file.path)
         if begins_by_itself(bare):
             cursor.execute("BEGIN IMMEDIATE")
+        elif needs_transaction and not bare.in_transaction:
+            raise no_transaction()
         cursor.execute("SAVEPOINT jobpipe")
         try:
             yield cursor

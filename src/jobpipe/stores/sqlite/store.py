@@ -240,7 +240,7 @@ class SqliteStore:
             return leasing.settle(cursor, settlements, now)
 
     def settle_in(self, connection: Any, settlement: Settlement) -> None:
-        with guest_cursor(connection, self._connections.file) as cursor:
+        with guest_cursor(connection, self._connections.file, needs_transaction=True) as cursor:
             (is_recorded,) = leasing.settle(cursor, [settlement], self._now())
             if not is_recorded:
                 raise LeaseLostError(settlement.lease.id)
@@ -287,7 +287,7 @@ class SqliteStore:
     receive = _writes(durable.receive, synced=False)
 
     def write_step_in(self, connection: Any, lease: Lease, step: Step) -> None:
-        with guest_cursor(connection, self._connections.file) as cursor:
+        with guest_cursor(connection, self._connections.file, needs_transaction=True) as cursor:
             durable.write_step_once(cursor, lease, step)
 
     def signal(self, id: str, signal: JobSignal) -> SignalAnswer | None:

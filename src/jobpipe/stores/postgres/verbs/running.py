@@ -22,6 +22,10 @@ def _tokens(leases: Sequence[Lease]) -> dict[str, str]:
     return {"ids": texts([lease.id for lease in leases]), "tokens": texts([lease.token for lease in leases])}
 
 
+_PATIENCE = 5_000
+"""Milliseconds for which jobs that are given back wait for those who have locked them."""
+
+
 def begin(session: Session, leases: Sequence[Lease], started_at: Sequence[float]) -> Verb[list[LeaseState]]:
     if not leases:
         return []
@@ -108,7 +112,9 @@ def release(session: Session, leases: Sequence[Lease], keys: Sequence[str | None
     told = sorted(zip(leases, keys or [None] * len(leases), strict=True), key=lambda each: each[0].id)
     tokens = _tokens([lease for lease, _ in told])
     step = session.step("release", **tokens, keys=[key for _, key in told])
-    (released,) = yield from session.write(step, is_work=True)
+    # Why: a handler that cannot be broken off may have a transaction of its own open, in which it has recorded a step.
+    patience = session.step("patience", milliseconds=_PATIENCE)
+    _, released = yield from session.write(patience, step, is_work=True)
     found = {(id, token) for id, token in released.rows}
     return [(lease.id, lease.token) in found for lease in leases]
 
