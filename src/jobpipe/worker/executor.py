@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from rate_envelope_queue import Context, Decision, Envelope, RateLimited, StopEnvelope, StopType, drop
 
-from ..errors import BadInputError
+from ..errors import BadInputError, ProcessDied
 from ..jobtypes.current import CurrentJob, reset_current, set_current
 from ..jobtypes.durable import DurableRun, here
 from ..model import json
@@ -170,15 +170,29 @@ class Executor:
 
     async def _run_isolated(self, children: Children, context: Context, envelope: Envelope[HeldJob]) -> None:
         run = envelope.payload
+        try:
+            outcome = await self._outcome_in_child(children, run, context)
+        except ProcessDied:
+            if not run.began_at and not self._held.begin(run):
+                return  # Why begun: a process that cannot start costs the attempt, too
+            raise
+        if outcome is None:
+            return
+        if outcome.move is not Move.SUCCEED:
+            raise HandlerError(outcome)
+        run.result = outcome.result
+
+    async def _outcome_in_child(self, children: Children, run: HeldJob, context: Context) -> Outcome | None:
+        """What it came to; None if it is not to begin any more."""
         async with children.child(run.job_type) as child:
             if not self._held.begin(run):
-                return
+                return None
             token = self._enter(run, context)
             trace: dict[str, str] = {}
             if self._tracing is not None:
                 self._tracing.inject(trace)
             try:
-                outcome = await children.run(
+                return await children.run(
                     child,
                     run.job_type,
                     run.claim,
@@ -190,9 +204,6 @@ class Executor:
                 )
             finally:
                 self._leave(run, token)
-        if outcome.move is not Move.SUCCEED:
-            raise HandlerError(outcome)
-        run.result = outcome.result
 
     def _enter(self, run: HeldJob, context: Context) -> Token[CurrentJob]:
         """The handler is about to be called here."""

@@ -131,7 +131,9 @@ def _prepare(parent: int) -> None:
 def main() -> None:
     descriptor, parent = map(int, sys.argv[1:])
     _prepare(parent)
-    connection = Connection(socket.socket(fileno=descriptor))
+    channel = socket.socket(fileno=descriptor)
+    channel.set_inheritable(False)  # what a handler starts has nothing to do with it
+    connection = Connection(channel)
     setup = connection.next_order()
     assert isinstance(setup, Setup)
     sys.path[:] = setup.path

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TextIO
+from typing import TextIO, cast
 
 _MOST = 65_536
 """Bytes a second that are passed on."""
@@ -31,8 +31,7 @@ class Output(asyncio.Protocol):
         self.is_closed = asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.ReadTransport)
-        self.transport = transport
+        self.transport = cast("asyncio.ReadTransport", transport)
 
     def data_received(self, data: bytes) -> None:
         now = self._loop.time()

@@ -15,7 +15,8 @@ import subprocess
 import sys
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from functools import partial
+from typing import IO, TYPE_CHECKING, Any, Protocol, cast
 
 from msgspec import MsgspecError
 
@@ -120,8 +121,7 @@ class ChildProcess(asyncio.Protocol):
             (self._process.stderr, lambda: sys.stderr),
         ]
         for pipe, stream in streams:
-            output = Output(self.pid, stream)
-            await self._loop.connect_read_pipe(lambda found=output: found, pipe)
+            _, output = await self._loop.connect_read_pipe(partial(Output, self.pid, stream), pipe)
             self._outputs.append(output)
         self._send(setup)
         try:
@@ -206,8 +206,7 @@ class ChildProcess(asyncio.Protocol):
     # What it says
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)
 
     def connection_lost(self, error: Exception | None) -> None:
         self._await_end(self._loop.time() + _LAST_WORDS)

@@ -90,4 +90,4 @@ def _task_info(pid: int) -> tuple[int, ...]:
 def _seconds_per_tick() -> float:
     timebase = _Timebase()
     _libc().mach_timebase_info(ctypes.byref(timebase))
-    return float(timebase.numer) / timebase.denom / 1e9
+    return float(timebase.numer / timebase.denom / 1e9)

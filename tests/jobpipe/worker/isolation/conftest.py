@@ -11,6 +11,7 @@ import pytest
 
 from jobpipe import Job, Jobpipe
 from jobpipe.model.counts import ChildInfo
+from jobpipe.worker.runner import Runner
 
 from ....support.jobs import finished
 from ....support.waiting import LIMIT, until
@@ -53,9 +54,19 @@ class Lab:
     @property
     def children(self) -> dict[str, ChildInfo]:
         """Those that run a job, by its id."""
-        service = self.pipe.service
-        assert service is not None and service.runner is not None
-        return service.runner.info().children
+        return self.worker.info().children
+
+    @property
+    def worker(self) -> Runner:
+        """What runs the jobs."""
+        return runner_of(self.pipe)
+
+
+def runner_of(pipe: Jobpipe) -> Runner:
+    """What runs its jobs."""
+    assert pipe.service is not None
+    assert pipe.service.runner is not None
+    return pipe.service.runner
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jobpipe import Jobpipe, Retry, current_job
+from jobpipe.jobtypes.terms import TypeOptions
 from rate_envelope_queue import Context, Envelope
 
 logger = logging.getLogger("handlers")
@@ -32,9 +33,14 @@ def outermost(inner: Callable[..., Any]) -> Callable[..., Any]:
 
 def declare(pipe: Jobpipe) -> Jobpipe:
     """Give a pipe the types. Why a function: pipes on other stores have them, too."""
-    isolated = {"isolate": True, "max_retries": 0}
+    declare_good(pipe)
+    declare_bad(pipe)
+    return pipe
 
-    # Those that behave
+
+def declare_good(pipe: Jobpipe) -> None:
+    """Those that behave."""
+    isolated: TypeOptions = {"isolate": True, "max_retries": 0}
 
     @pipe.job("pid", **isolated)
     def pid() -> int:
@@ -46,7 +52,7 @@ def declare(pipe: Jobpipe) -> Jobpipe:
         return os.getpid()
 
     @pipe.job("pid-here")
-    def pid_here() -> int:
+    async def pid_here() -> int:
         return os.getpid()
 
     @pipe.job("twice", isolate=True, max_retries=0, max_jobs_per_child=2)
@@ -57,11 +63,11 @@ def declare(pipe: Jobpipe) -> Jobpipe:
     def echoed(payload: dict[str, int]) -> dict[str, int]:
         return payload
 
-    @pipe.job("stamped", stamps=[outermost], **isolated)
+    @pipe.job("stamped", stamps=[outermost], isolate=True, max_retries=0)
     def stamped(text: str) -> str:
         return text.upper()
 
-    @pipe.job("about", **isolated, deadline=50)
+    @pipe.job("about", isolate=True, max_retries=0, deadline=50)
     def about(text: str) -> dict[str, Any]:
         job = current_job()
         job.progress(0.5, "half")
@@ -74,6 +80,10 @@ def declare(pipe: Jobpipe) -> Jobpipe:
     def raises(kind: str) -> None:
         errors = {"value": ValueError("boom"), "key": KeyError("x"), "exit": SystemExit(3)}
         raise errors.get(kind) or Retry(after=3600)
+
+    @pipe.job("exits", **isolated)
+    async def exits() -> None:
+        raise SystemExit(3)
 
     @pipe.job("ordered", **isolated)
     async def ordered() -> list[Any]:
@@ -100,7 +110,10 @@ def declare(pipe: Jobpipe) -> Jobpipe:
         connection.close()
         return "not this"
 
-    # Those that do not
+
+def declare_bad(pipe: Jobpipe) -> None:
+    """Those that do not."""
+    isolated: TypeOptions = {"isolate": True, "max_retries": 0}
 
     @pipe.job("spins", **isolated)
     def spins() -> None:
@@ -151,8 +164,6 @@ def declare(pipe: Jobpipe) -> Jobpipe:
         started = subprocess.Popen(command)
         current_job().progress(0, str(started.pid))
         time.sleep(1000)
-
-    return pipe
 
 
 kept: list[bytearray] = []

@@ -15,8 +15,8 @@ from ....support.waiting import until
 from . import handlers
 from .conftest import Lab
 
-SOON = 1.0
-"""Seconds in which a slot is free again."""
+SOON = 10.0
+"""Seconds in which a slot is free again, on a machine that is very busy; else it is a fraction of one."""
 
 
 def is_alive(pid: int) -> bool:
@@ -29,8 +29,8 @@ def is_alive(pid: int) -> bool:
 
 def fails_with(job: Job, type: str) -> str:
     """The message of the error."""
-    assert job.error is not None and (job.status, job.error.type) == (JobStatus.FAILED, type), job
-    assert job.attempts == 1
+    assert job.error is not None, job
+    assert (job.status, job.error.type, job.attempts) == (JobStatus.FAILED, type, 1), job
     return job.error.message
 
 
@@ -74,7 +74,7 @@ def test_a_cold_start_does_not_count_for_the_deadline(lab: Lab) -> None:
 def test_too_much_memory_kills_it(lab: Lab) -> None:
     async def scenario() -> None:
         assert (await lab.finished("hungry", 20)).status is JobStatus.DONE
-        neighbour, _ = await lab.started("spins")
+        neighbour, _ = await lab.started("stuck")
         message = fails_with(await lab.finished("hungry", 128), "MemoryExceeded")
         assert message.endswith("the limit is 100,663,296")
         assert neighbour in lab.children
@@ -89,20 +89,21 @@ def test_a_child_that_has_grown_is_replaced_when_it_is_idle(lab: Lab) -> None:
     assert lab.job("leaks", 1).result != small
 
 
-@pytest.mark.parametrize(
-    ("how", "words"),
-    [
-        ("exit", "ended with exit code 7"),
-        ("segmentation", "was killed by SIGSEGV"),
-        ("kill", "was killed by SIGKILL"),
-        ("close", "ended with exit code 1"),
-        ("abort", "was killed by SIGABRT"),
-    ],
-)
-def test_a_process_that_dies_costs_the_attempt_of_its_job_alone(how: str, words: str, lab: Lab) -> None:
+DEATHS = {
+    "exit": "ended with exit code 7",
+    "segmentation": "was killed by SIGSEGV",
+    "kill": "was killed by SIGKILL",
+    "close": "ended with exit code 1",
+    "abort": "was killed by SIGABRT",
+}
+
+
+def test_a_process_that_dies_costs_the_attempt_of_its_job_alone(lab: Lab) -> None:
     async def scenario() -> None:
-        neighbour, child = await lab.started("spins")
-        assert fails_with(await lab.finished("dies", how), "ProcessDied") == f"the process of the run {words}"
+        neighbour, child = await lab.started("stuck")
+        for how, words in DEATHS.items():
+            message = fails_with(await lab.finished("dies", how), "ProcessDied")
+            assert message == f"the process of the run {words}"
         assert lab.children[neighbour].pid == child.pid
         await lab.pipe.cancel(neighbour)
         await reached(lab.pipe, neighbour, JobStatus.CANCELLED)
@@ -119,16 +120,15 @@ def test_a_flood_of_output_is_cut(lab: Lab, capfd: pytest.CaptureFixture[str]) -
 
 def test_a_fork_that_leaves_the_handler_is_nobody(lab: Lab) -> None:
     own, fork = lab.job("forks").result
-    assert own not in (0, os.getpid()) and not is_alive(fork)
+    assert own not in (0, os.getpid())
+    assert not is_alive(fork)
     assert lab.job("pid").status is JobStatus.DONE
 
 
 def test_what_a_handler_has_started_is_killed_with_it(lab: Lab) -> None:
     async def scenario() -> None:
         id, _ = await lab.started("starts", handlers.SLEEPER)
-        service = lab.pipe.service
-        assert service is not None and service.runner is not None
-        held = service.runner.held
+        held = lab.worker.held
         started = await until(lambda: next((run.progress for run in held.all() if run.progress), None))
         await lab.pipe.cancel(id)
         await until(lambda: not is_alive(int(started.note or 0)))
@@ -142,6 +142,7 @@ def test_a_child_that_died_while_it_was_idle_costs_nothing(lab: Lab) -> None:
         os.kill(pid, signal.SIGKILL)
         await until(lambda: not is_alive(pid))
         job = await lab.finished("pid")
-        assert job.status is JobStatus.DONE and job.result != pid
+        assert job.status is JobStatus.DONE
+        assert job.result != pid
 
     lab.run(scenario())

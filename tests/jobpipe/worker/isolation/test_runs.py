@@ -32,7 +32,8 @@ def test_a_payload_that_does_not_fit_fails_the_job_for_good(lab: Lab) -> None:
         finally:
             del lab.pipe.types["echoed"].encode
         assert (job.status, job.attempts) == (JobStatus.FAILED, 1)
-        assert job.error is not None and job.error.type == "BadInputError"
+        assert job.error is not None
+        assert job.error.type == "BadInputError"
 
     lab.run(scenario())
 
@@ -47,7 +48,8 @@ def test_the_current_job_is_there_with_progress_and_logs(lab: Lab) -> None:
     assert job.result["attempts"] == 1
     assert job.result["worker"] == job.history[0].worker
     assert 40 < job.result["remaining"] <= 50
-    assert job.progress is not None and (job.progress.value, job.progress.note) == (0.5, "half")
+    assert job.progress is not None
+    assert (job.progress.value, job.progress.note) == (0.5, "half")
     (line,) = lab.run(lab.pipe.logs(job.id)).lines
     assert (line.level, line.logger, line.message) == ("WARNING", "handlers", "it says this")
 
@@ -68,11 +70,21 @@ def test_errors_are_judged_by_their_class_in_the_child(lab: Lab) -> None:
         for kind, status in (("value", "scheduled"), ("exit", "scheduled"), ("key", "failed")):
             id = (await lab.pipe.enqueue("raises", kind, id=kind)).id
             job = await reached(lab.pipe, id, JobStatus(status))
-            assert job.error is not None and job.error.traceback is not None
-            assert "in raises" in job.error.traceback and "jobpipe/worker" not in job.error.traceback
+            assert job.error is not None
+            assert job.error.traceback is not None
+            assert "in raises" in job.error.traceback
+            assert "child_run" not in job.error.traceback
         assert (await lab.pipe.get("exit")).error.type == "SystemExit"  # type: ignore[union-attr]
 
     lab.run(scenario())
+
+
+def test_an_event_loop_outlives_a_handler_that_exits(lab: Lab) -> None:
+    pid = lab.job("pid-async").result
+    error = lab.job("exits").error
+    assert error is not None
+    assert (error.type, error.message) == ("SystemExit", "3")
+    assert lab.job("pid-async").result == pid
 
 
 async def order(lab: Lab) -> None:
