@@ -129,6 +129,7 @@ def _prepare(parent: int) -> None:
 
 
 def main() -> None:
+    """Run jobs until the worker wants no more of them."""
     descriptor, parent = map(int, sys.argv[1:])
     _prepare(parent)
     channel = socket.socket(fileno=descriptor)

@@ -13,6 +13,7 @@ import sys
 
 
 def main() -> None:
+    """Wait for the end of the worker."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     groups = set()
