@@ -14,6 +14,7 @@ import resource
 import signal
 import socket
 import sys
+import time
 import traceback
 from contextlib import nullcontext, suppress
 from importlib import import_module
@@ -99,7 +100,7 @@ class Child:
             outcome = run.outcome(self._runner)
         if not self._connection.is_own:
             os._exit(0)  # a fork came out of the handler: the job is not its own
-        self._connection.send(End(start.run, outcome))
+        self._connection.send(End(start.run, outcome, time.process_time()))
 
     def close(self) -> None:
         """Let go of the event loop."""

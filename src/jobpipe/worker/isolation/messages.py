@@ -149,6 +149,8 @@ class End(Struct, frozen=True, tag=True):
 
     run: int
     outcome: Outcome
+    cpu: float
+    """Seconds of CPU that the process has used since it started."""
 
 
 ToWorker = Ready | Broken | Call | Finishing | Report | Line | Printed | Record | Lost | End

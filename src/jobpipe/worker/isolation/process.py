@@ -93,7 +93,7 @@ class ChildProcess(asyncio.Protocol):
         self._end: asyncio.Future[Outcome] | None = None
         self._run: Run | None = None
         self._number = 0
-        self._cpu_before = 0.0
+        self._cpu_before = 0.0  # of its earlier runs
         self.is_over = False
         """Has it ended, or is it about to?"""
         self.runs = 0
@@ -137,7 +137,6 @@ class ChildProcess(asyncio.Protocol):
         """
         self.runs += 1
         self._number = start.run
-        self._cpu_before = cpu_seconds(self.pid)
         self._run = run
         self._end = self._loop.create_future()
         if self.is_over:
@@ -238,6 +237,7 @@ class ChildProcess(asyncio.Protocol):
         match message:
             case End():
                 if self._end is not None and not self._end.done():
+                    self._cpu_before = message.cpu
                     self._end.set_result(message.outcome)
             case Report():
                 run.report(message.progress)
