@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from ...errors import ProcessDied
 from ...model.counts import ChildInfo
 from ...model.lease import Outcome
 from .messages import Setup, Start
@@ -61,7 +62,7 @@ class Children:
     @asynccontextmanager
     async def child(self, job_type: JobType[..., Any]) -> AsyncIterator[ChildProcess]:
         """A child for one run, started if none is idle; ProcessDied if that cannot be done."""
-        child = self._taken() or await self._started()
+        child = self._idle.pop() if self._idle else await self._started()
         try:
             yield child
         except BaseException:
@@ -73,16 +74,17 @@ class Children:
         else:
             self._idle.append(child)
 
-    def _taken(self) -> ChildProcess | None:
-        while self._idle:
-            child = self._idle.pop()
-            if not child.is_over:
-                return child
+    def _handle_death(self, child: ChildProcess) -> None:
+        """One has died; who runs a job in it sees to that."""
+        if child in self._idle:
+            self._idle.remove(child)
             self._bury(child, child.bury())
-        return None
 
     async def _started(self) -> ChildProcess:
-        child = ChildProcess(self._answers.answer)
+        try:
+            child = ChildProcess(self._answers.answer, self._handle_death)
+        except OSError as error:
+            raise ProcessDied(f"the process could not start: {error}") from error
         self._all.add(child)
         try:
             self._guard.add(child.pid)

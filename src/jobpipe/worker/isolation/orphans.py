@@ -36,22 +36,27 @@ class Guard:
 
     def discard(self, group: int) -> None:
         """It has ended."""
-        self._groups.discard(group)
-        self._tell(f"-{group}\n")
+        if group in self._groups:
+            self._groups.remove(group)
+            self._tell(f"-{group}\n")
 
     def stop(self) -> None:
         """End the program, and with it all groups that are left."""
-        process, self._process = self._process, None
-        if process is not None:
-            process.communicate()
+        self._groups.clear()
+        self._end()
 
     def _tell(self, line: str) -> None:
         try:
             self._write(line)
         except OSError:  # it was killed: another one has to know all
-            self.stop()
+            self._end()
             if self._groups:
                 self._write("".join(f"+{group}\n" for group in self._groups))
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.communicate()
 
     def _write(self, text: str) -> None:
         if self._process is None:

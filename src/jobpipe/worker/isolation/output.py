@@ -6,6 +6,7 @@ A child that floods it is slowed down, and what is too much is dropped: neither 
 from __future__ import annotations
 
 import asyncio
+import codecs
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TextIO, cast
@@ -28,6 +29,7 @@ class Output(asyncio.Protocol):
         self._second = 0.0
         self._passed = 0
         self._dropped = 0
+        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self.is_closed = asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -41,7 +43,7 @@ class Output(asyncio.Protocol):
         kept = data[: max(_MOST - self._passed, 0)]
         self._passed += len(kept)
         if kept:
-            self._write(kept.decode(errors="replace"))
+            self._write(self._decode(kept))
         if len(kept) < len(data):
             self._dropped += len(data) - len(kept)
             self.transport.pause_reading()

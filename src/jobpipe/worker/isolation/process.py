@@ -82,8 +82,13 @@ class Run(Protocol):
 class ChildProcess(asyncio.Protocol):
     """One child."""
 
-    def __init__(self, answer: Callable[[Call], Coroutine[Any, Any, Reply]]) -> None:
+    def __init__(
+        self,
+        answer: Callable[[Call], Coroutine[Any, Any, Reply]],
+        on_death: Callable[[ChildProcess], object] = lambda _: None,
+    ) -> None:
         self._answer = answer
+        self._on_death = on_death
         self._loop = asyncio.get_running_loop()
         self._frames = Frames()
         self._outputs: list[Output] = []
@@ -173,6 +178,8 @@ class ChildProcess(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
         self._channel.close()
+        if self._answering:
+            await asyncio.wait(self._answering, timeout=_LAST_WORDS)
         with suppress(TimeoutError):
             async with asyncio.timeout(_LAST_WORDS):
                 for output in self._outputs:
@@ -285,6 +292,7 @@ class ChildProcess(asyncio.Protocol):
                 future.set_exception(error)
                 future.exception()  # Why: nobody may wait for it
         kill_group(self.pid)
+        self._on_death(self)
 
     def _death(self) -> ProcessDied:
         kill_group(self.pid)  # Why first: as long as it was not waited for, the number is its own

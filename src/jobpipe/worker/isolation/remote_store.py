@@ -12,6 +12,7 @@ from typing import Any, Protocol, Self
 
 from msgspec.structs import replace
 
+from ...model.text import masked
 from ...stores import open_store
 from ...stores.base import Capabilities, News, Store
 from .verbs import FORWARDED, verb_of
@@ -31,7 +32,8 @@ class RemoteStore:
 
     def __init__(self, worker: Calls, url: str, capabilities: Capabilities) -> None:
         self._worker = worker
-        self.url = url
+        self._whole_url = url
+        self.url = masked(url)
         self.capabilities = replace(capabilities, blocking=True, push=False)
 
     def __getattr__(self, name: str) -> Any:
@@ -46,7 +48,7 @@ class RemoteStore:
     @cached_property
     def _local(self) -> Store:
         """For what happens on the caller's own connection."""
-        return open_store(self.url)
+        return open_store(self._whole_url)
 
     def watch(self, news: News) -> RemoteWatch:
         """One that looks again and again."""

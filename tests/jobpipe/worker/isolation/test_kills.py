@@ -140,7 +140,7 @@ def test_a_child_that_died_while_it_was_idle_costs_nothing(lab: Lab) -> None:
     async def scenario() -> None:
         pid = (await lab.finished("pid")).result
         os.kill(pid, signal.SIGKILL)
-        await until(lambda: not is_alive(pid))
+        await until(lambda: not is_alive(pid))  # it is no zombie either
         job = await lab.finished("pid")
         assert job.status is JobStatus.DONE
         assert job.result != pid
