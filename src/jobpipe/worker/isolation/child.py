@@ -1,4 +1,4 @@
-"""The program of a child: `python -m jobpipe.worker.isolation.child DESCRIPTOR PARENT`.
+"""The program of a child: `main`, with its end of the socket pair and the number of its parent as arguments.
 
 It imports the handlers as the worker did, and runs one job after the other, handlers in its main thread. It speaks to the
 worker alone, which has the leases and the store.
@@ -148,7 +148,3 @@ def main() -> None:
     while isinstance(order := connection.next_order(), Start):
         child.run(order)
     child.close()
-
-
-if __name__ == "__main__":
-    main()

@@ -90,7 +90,7 @@ class Children:
             self._guard.add(child.pid)
             await child.start(
                 Setup(
-                    path=list(sys.path),
+                    path=list(map(str, sys.path)),
                     addresses=dict(self.addresses),
                     settings=self._settings,
                     capabilities=self._capabilities,

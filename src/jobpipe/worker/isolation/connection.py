@@ -11,6 +11,7 @@ import signal
 import socket
 import threading
 import traceback
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from queue import SimpleQueue
@@ -26,7 +27,8 @@ class Connection:
     def __init__(self, channel: socket.socket) -> None:
         self._channel = channel
         self._pid = os.getpid()
-        self._sending = threading.Lock()
+        self._outbox: deque[bytes] = deque()
+        self._sending = threading.Lock()  # of who empties it
         self._orders: SimpleQueue[Setup | Start | Leave] = SimpleQueue()
         self._replies: dict[int, Future[bytes]] = {}
         self._numbers = itertools.count(1)
@@ -47,9 +49,14 @@ class Connection:
         """Say it; nothing more is heard of it."""
         if not self.is_own:
             raise RuntimeError("a process that the handler has forked cannot speak for its job")
-        data = frame(message)
-        with self._sending:
-            self._channel.sendall(data)
+        self._outbox.append(frame(message))
+        # Why never waited for: a signal handler, or what is collected as garbage, may log in the middle of a message.
+        while self._outbox and self._sending.acquire(blocking=False):
+            try:
+                while self._outbox:
+                    self._channel.sendall(self._outbox.popleft())
+            finally:
+                self._sending.release()
 
     def call(self, verb: str, arguments: bytes) -> bytes:
         """Call a verb of the worker's store; what it returned."""

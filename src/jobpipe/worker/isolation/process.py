@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol, cast
 
 from msgspec import MsgspecError
@@ -54,8 +55,10 @@ if TYPE_CHECKING:
     from ...model.lease import Outcome
     from ...model.logs import LogChunk
 
-_MODULE = "jobpipe.worker.isolation.child"
-_START_LIMIT = 60.0
+_ROOT = str(Path(__file__).parents[3])
+_PROGRAM = f"import sys; sys.path.append({_ROOT!r}); from jobpipe.worker.isolation.child import main; main()"
+"""Why not `-m`: the package need not be where a new interpreter looks for it."""
+_START_LIMIT = 120.0
 """Seconds for which a child may import the program."""
 _PEACE = 1.0
 """Seconds in which it may end by itself."""
@@ -144,10 +147,10 @@ class ChildProcess(asyncio.Protocol):
         self._number = start.run
         self._run = run
         self._end = self._loop.create_future()
-        if self.is_over:
-            raise self._death()
-        self._send(start)
         try:
+            if self.is_over:
+                raise self._death()
+            self._send(start)
             async with asyncio.timeout(deadline):
                 return await self._end
         except TimeoutError:
@@ -158,7 +161,10 @@ class ChildProcess(asyncio.Protocol):
     def kill(self) -> None:
         """Kill it and all that it has started, whatever they do."""
         self.is_over = True
-        if self._process.returncode is None:
+        self._kill_group()
+
+    def _kill_group(self) -> None:
+        if self._process.returncode is None:  # else the number may be that of others by now
             kill_group(self.pid)
 
     async def leave(self) -> None:
@@ -222,7 +228,7 @@ class ChildProcess(asyncio.Protocol):
             for body in self._frames.feed(data):
                 self._handle(to_worker.decode(body))
         except (ValueError, MsgspecError) as error:
-            self._fail(ProcessDied(f"the process of the run said what cannot be understood: {error}"))
+            self._fail(ProcessDied(f"the process of the run sent what cannot be read: {error}"))
 
     def _handle(self, message: ToWorker) -> None:
         match message:
@@ -291,11 +297,11 @@ class ChildProcess(asyncio.Protocol):
             if future is not None and not future.done():
                 future.set_exception(error)
                 future.exception()  # Why: nobody may wait for it
-        kill_group(self.pid)
+        self._kill_group()
         self._on_death(self)
 
     def _death(self) -> ProcessDied:
-        kill_group(self.pid)  # Why first: as long as it was not waited for, the number is its own
+        self._kill_group()  # Why first: what it has started goes with it
         code = self._process.poll()
         return ProcessDied(f"the process of the run {_how(code)}")
 
@@ -317,7 +323,7 @@ def _popen(channel: socket.socket) -> subprocess.Popen[bytes]:
         options.append("-Xdev")
     number = channel.fileno()
     return subprocess.Popen(  # noqa: S603
-        [sys.executable, *options, "-m", _MODULE, str(number), str(os.getpid())],
+        [sys.executable, *options, "-P", "-c", _PROGRAM, str(number), str(os.getpid())],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
