@@ -1,4 +1,4 @@
-"""The program of a child: `main`, with its end of the socket pair and the number of its parent as arguments.
+"""The program of a child: `main`, with its end of the socket pair, the number of its parent and `sys.path` as arguments.
 
 It imports the handlers as the worker did, and runs one job after the other, handlers in its main thread. It speaks to the
 worker alone, which has the leases and the store.
@@ -131,14 +131,14 @@ def _prepare(parent: int) -> None:
 
 def main() -> None:
     """Run jobs until the worker wants no more of them."""
-    descriptor, parent = map(int, sys.argv[1:])
+    descriptor, parent = map(int, sys.argv[1:3])
+    del sys.argv[1:]
     _prepare(parent)
     channel = socket.socket(fileno=descriptor)
     channel.set_inheritable(False)  # what a handler starts has nothing to do with it
     connection = Connection(channel)
     setup = connection.next_order()
     assert isinstance(setup, Setup)
-    sys.path[:] = setup.path
     try:
         child = Child(connection, setup)
     except BaseException:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-import sys
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -90,7 +89,6 @@ class Children:
             self._guard.add(child.pid)
             await child.start(
                 Setup(
-                    path=list(map(str, sys.path)),
                     addresses=dict(self.addresses),
                     settings=self._settings,
                     capabilities=self._capabilities,

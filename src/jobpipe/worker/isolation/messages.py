@@ -38,8 +38,6 @@ class Fault(Struct, frozen=True):
 class Setup(Struct, frozen=True, tag=True):
     """How to be like the worker; the first message."""
 
-    path: list[str]
-    """What modules are searched in."""
     addresses: dict[str, str]
     """`module:attribute` of the pipe, or of a job type, by the type's name."""
     settings: Settings

@@ -16,7 +16,6 @@ import sys
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol, cast
 
 from msgspec import MsgspecError
@@ -55,9 +54,8 @@ if TYPE_CHECKING:
     from ...model.lease import Outcome
     from ...model.logs import LogChunk
 
-_ROOT = str(Path(__file__).parents[3])
-_PROGRAM = f"import sys; sys.path.append({_ROOT!r}); from jobpipe.worker.isolation.child import main; main()"
-"""Why not `-m`: the package need not be where a new interpreter looks for it."""
+_PROGRAM = "import sys; sys.path[:] = sys.argv[3:]; from jobpipe.worker.isolation.child import main; main()"
+"""Why not `-m`: a new interpreter may look for modules elsewhere than this one does."""
 _START_LIMIT = 120.0
 """Seconds for which a child may import the program."""
 _PEACE = 1.0
@@ -323,7 +321,7 @@ def _popen(channel: socket.socket) -> subprocess.Popen[bytes]:
         options.append("-Xdev")
     number = channel.fileno()
     return subprocess.Popen(  # noqa: S603
-        [sys.executable, *options, "-P", "-c", _PROGRAM, str(number), str(os.getpid())],
+        [sys.executable, *options, "-P", "-c", _PROGRAM, str(number), str(os.getpid()), *map(str, sys.path)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
