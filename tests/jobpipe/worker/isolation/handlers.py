@@ -101,12 +101,13 @@ def declare_good(pipe: Jobpipe) -> None:
         return pipe.get_sync(id).status
 
     @pipe.job("in-transaction", **isolated)
-    def in_transaction(path: str) -> str:
+    def in_transaction(path: str, commits: bool) -> str:
         connection = sqlite3.connect(path)
-        with connection:
-            connection.execute("CREATE TABLE IF NOT EXISTS charges (job TEXT)")
-            connection.execute("INSERT INTO charges VALUES (?)", [current_job().id])
-            current_job().finish_sync("charged", connection=connection)
+        connection.execute("CREATE TABLE IF NOT EXISTS charges (job TEXT)")
+        connection.execute("INSERT INTO charges VALUES (?)", [current_job().id])
+        current_job().finish_sync("charged", connection=connection)
+        if commits:
+            connection.commit()
         connection.close()
         return "not this"
 

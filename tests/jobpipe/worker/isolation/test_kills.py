@@ -118,11 +118,12 @@ def test_a_flood_of_output_is_cut(lab: Lab, capfd: pytest.CaptureFixture[str]) -
     assert 0 < len(capfd.readouterr().out) < 2 * handlers.MEBIBYTE
 
 
-def test_a_fork_that_leaves_the_handler_is_nobody(lab: Lab) -> None:
+def test_a_fork_that_leaves_the_handler_is_nobody(lab: Lab, capfd: pytest.CaptureFixture[str]) -> None:
     own, fork = lab.job("forks").result
     assert own not in (0, os.getpid())
     assert not is_alive(fork)
     assert lab.job("pid").status is JobStatus.DONE
+    assert capfd.readouterr().err == ""
 
 
 def test_what_a_handler_has_started_is_killed_with_it(lab: Lab) -> None:

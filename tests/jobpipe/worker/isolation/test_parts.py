@@ -11,16 +11,47 @@ import msgspec
 import pytest
 
 from jobpipe import BadInputError, Jobpipe, JobStatus, SettingsError, errors
+from jobpipe.gateway.async_store import AsyncStore
+from jobpipe.gateway.feed import Feed
+from jobpipe.gateway.lazy_store import Gateway
+from jobpipe.gateway.signals import Signals
+from jobpipe.model.durable import JobSignal
 from jobpipe.model.newjob import NewJob, Receipt
 from jobpipe.stores.memory import open_memory
+from jobpipe.testing.tools import take
 from jobpipe.worker.isolation import address, usage
 from jobpipe.worker.isolation.address import ALL, isolated
-from jobpipe.worker.isolation.messages import LARGEST, Fault, Frames, Lost, encode, error_of, fault_of, frame
+from jobpipe.worker.isolation.answers import Answers
+from jobpipe.worker.isolation.messages import (
+    LARGEST,
+    Call,
+    Fault,
+    Frames,
+    Lost,
+    Reply,
+    encode,
+    error_of,
+    fault_of,
+    frame,
+)
 from jobpipe.worker.isolation.verbs import FORWARDED, verb_of
 
 from ....support.each import for_each
+from ....support.waiting import run
 from . import handlers
 
+NEW = NewJob(
+    id="a",
+    type="t",
+    queue="q",
+    payload=b"1",
+    max_retries=0,
+    priority=0,
+    delay=0.0,
+    run_at=None,
+    deadline=None,
+    fingerprint="f",
+)
 HERE = f"{handlers.__name__}:pipe"
 
 
@@ -126,11 +157,7 @@ def test_no_verb_that_leases_jobs_can_be_called_from_a_child() -> None:
 
 
 def test_arguments_and_results_of_an_insert_cross() -> None:
-    store = open_memory("memory://")
-    job = NewJob(
-        id="a", type="t", queue="q", payload=b"1", max_retries=0, priority=0, delay=0.0, run_at=None,
-        deadline=None, fingerprint="f",
-    )  # fmt: skip
+    store, job = open_memory("memory://"), NEW
     verb = verb_of("insert")
     other = msgspec.structs.replace(job, fingerprint="g")
     arguments = verb.decode_arguments(verb.encode_arguments(([[job], [other]],), {"capacity": 5}))
@@ -138,6 +165,32 @@ def test_arguments_and_results_of_an_insert_cross() -> None:
     done, refused = verb.decode_result(encode(store.insert(**arguments)))
     assert done == [Receipt("a", JobStatus.QUEUED, is_new=True)]
     assert type(refused) is errors.JobConflictError
+
+
+def test_the_runner_is_told_what_children_do() -> None:
+    store, signals, told = open_memory("memory://"), Signals(), list[object]()
+    signals.on_work(lambda: told.append("work"))
+    signals.on_cancel(told.append)
+    signals.on_pause(told.append)
+    async_store = AsyncStore(store, 0, signals.notify_work)
+    answers = Answers(Gateway(store, async_store, Feed(store)), signals)
+
+    async def call(verb: str, *args: Any) -> Reply:
+        return await answers.answer(Call(1, verb, verb_of(verb).encode_arguments(args, {})))
+
+    async def scenario() -> None:
+        await call("insert", [[NEW]])
+        await call("signal", "a", JobSignal(name="go", payload=b"1", fingerprint="f"))
+        await call("pause", "q")
+        await call("resume", "q")
+        take(store, types=["t"])
+        await call("cancel", ["a", "unknown"])
+        assert told == ["work", "work", "q", "work", ["a"]]
+        refused = await answers.answer(Call(1, "settle", b""))
+        assert refused.fault is not None
+        assert refused.fault.text == "a child cannot call 'settle'"
+
+    run(scenario())
 
 
 def test_messages_are_cut_out_of_what_arrives() -> None:

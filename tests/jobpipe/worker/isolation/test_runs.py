@@ -115,8 +115,11 @@ def test_so_they_do_on_other_stores(store: str, request: pytest.FixtureRequest) 
 def test_finish_writes_in_a_transaction_of_the_child(sqlite_url: str, away_from_home: Path) -> None:
     path = str(away_from_home / "jobs.db")
     with working(pipe_on(sqlite_url)) as lab:
-        job = lab.job("in-transaction", path)
+        job = lab.job("in-transaction", {"path": path, "commits": True})
         assert (job.status, job.result) == (JobStatus.DONE, "charged")
+        error = lab.job("in-transaction", {"path": path, "commits": False}).error
+        assert error is not None
+        assert error.message == "the transaction in which the handler called `finish` was not committed"
     connection = sqlite3.connect(path)
     assert connection.execute("SELECT job FROM charges").fetchall() == [(job.id,)]
     connection.close()
