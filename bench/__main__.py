@@ -14,6 +14,7 @@ from . import (
     draining,
     engines,
     http,
+    isolation,
     joblogs,
     limits,
     memory,
@@ -33,7 +34,7 @@ from .report import Session, as_text, begin_session, write_json, write_markdown
 
 # Why in this order: what needs much memory comes last, when it can disturb nothing.
 LIBRARY = (threads, asyncio_, metrics, rates, startup, memory, periodic, delayed)
-SERVICE = (sqlite, pickup, http, streams, limits, draining, joblogs, steps, engines, waiting)
+SERVICE = (sqlite, pickup, http, streams, limits, draining, joblogs, steps, isolation, engines, waiting)
 GROUPS = (*LIBRARY, *SERVICE)
 """Each has `cases(quick)`; a new group of cases is one more module here."""
 FEWEST_REPEATS = 5

@@ -284,6 +284,7 @@ def test_service_reference_names_everything_public() -> None:
 _INTERNAL = {
     *(
         "async_store",
+        "attach",
         "gateway",
         "make_service",
         "probe",

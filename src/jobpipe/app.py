@@ -18,10 +18,11 @@ from msgspec import UNSET
 from rate_envelope_queue import Stamp
 
 from .errors import BadInputError
-from .gateway.async_store import unwrap
+from .gateway.async_store import AsyncStore, unwrap
+from .gateway.feed import Feed
 from .gateway.jobs import Jobs
 from .gateway.known_types import KnownTypes
-from .gateway.lazy_store import LazyStore
+from .gateway.lazy_store import Gateway, LazyStore, Substitute
 from .gateway.limits import LimitInfo, QueueLimits, look_at_limits
 from .gateway.signals import Signals
 from .gateway.sync import is_sync, sync
@@ -70,6 +71,8 @@ class Jobpipe(Registry, Jobs):
         Registry.__init__(self, Timetable(lazy_store, self.prepare, lambda: self.capacity, signals), stamps)
         self._known = KnownTypes(lazy_store, lambda: self.types)
         self.queue = QueueLimits()  # as in `pipe.queue("mail", rate="50/s")`
+        self.address: str | None = None
+        """`module:attribute` by which it was loaded; None in a program of one's own."""
         self.service: Service | None = None
         """What runs jobs in this process, or has run them last."""
         builtin.register(self.job, lambda: self.settings.http_targets)
@@ -147,6 +150,7 @@ class Jobpipe(Registry, Jobs):
             register=self._register,
             queue_limits=self.queue.limits,
             tracing=self.tracing,
+            address=self.address,
         )
 
     def _register(self, service: Service | None) -> None:
@@ -172,6 +176,14 @@ class Jobpipe(Registry, Jobs):
         """What `current_job()` is in a handler that a test calls directly; None outside of `testing()`."""
         substitute = self._lazy_store.substitute
         return None if substitute is None else substitute.current(type)
+
+    def attach(self, store: Store, settings: Settings) -> Gateway:
+        """In a child process of a worker: have its settings, and use its store."""
+        self.__dict__["settings"] = settings
+        async_store = AsyncStore(store, self.capacity, self.signals.notify_work)
+        gateway = Gateway(store, async_store, Feed(store))
+        self._lazy_store.put_in_place(Substitute(gateway, lambda _: None))
+        return gateway
 
     def asgi(self, *, allowed_hosts: Collection[str] = (), insecure: bool = False) -> WebApp:
         """The API as an ASGI application: to be mounted in another, or served with workers by its own lifespan.

@@ -15,6 +15,8 @@ JobpipeError
   QueueFullError                       too many jobs are ready in the queue
     TooManyScheduledError              too many jobs of the store are scheduled
   StoppingError                        the service is stopping and accepts no more jobs
+  ProcessDied                          the process of an isolated run ended, or could not start
+    MemoryExceeded                     it had more memory than its type allows, and was killed
   LeaseLostError                       another worker may have the job by now
   StoreError                           something is wrong with the store
     StoreAwayError                     it cannot be reached, or cannot write, at the moment
@@ -189,6 +191,19 @@ class LeaseLostError(JobpipeError):
     def __init__(self, id: str) -> None:
         super().__init__(f"the lease of job {id!r} was lost: the outcome of this run was not recorded")
         self.id = id
+
+
+class ProcessDied(JobpipeError):
+    """The child process of an isolated run ended before the run did, or could not start; it costs an attempt."""
+
+
+class MemoryExceeded(ProcessDied):
+    """The child process of an isolated run was killed, as it had more memory than the type allows."""
+
+    def __init__(self, memory: int, limit: int) -> None:
+        super().__init__(f"the process had {memory:,} bytes in memory, the limit is {limit:,}")
+        self.memory = memory
+        self.limit = limit
 
 
 class StoreError(JobpipeError):

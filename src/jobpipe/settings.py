@@ -226,6 +226,9 @@ class Settings:
         _one_of("off", "logging", "all"),
         "what to keep of the logs of jobs: off, logging, or all (also print)",
     )
+    isolate: str = _setting(
+        "none", "JOBPIPE_ISOLATE", _one_of("none", "all"), "job types to run in child processes: none or all"
+    )
 
     @classmethod
     def load(

@@ -53,6 +53,10 @@ async def hold(payload):
     logging.warning("let go")
     return payload
 
+@pipe.job("alone", isolate=True)
+async def alone(payload):
+    await held()
+
 @pipe.job("boom", queue="bad", max_retries=0)
 async def boom(message):
     raise ValueError(message)

@@ -72,6 +72,14 @@ def test_workers_show_what_they_run(page: Page, service: Service) -> None:
     expect(card).to_contain_text(re.compile("last seen (now|. s ago)"))
 
 
+def test_workers_show_the_processes_of_isolated_jobs(page: Page, service: Service) -> None:
+    service.enqueue(id="apart", type="alone")
+    page.goto(f"{service.url}ui/workers")
+    running = page.locator("li", has=page.get_by_role("link", name="apart"))
+    expect(running).to_contain_text(re.compile(r"process \d+ · \d+ MB · \d+\.\d s CPU"))
+    service.client.post("jobs/apart/cancel")
+
+
 def test_limits_are_shown_with_who_holds_them_and_until_when(page: Page, service: Service) -> None:
     """The key is text of others, too."""
     key = "<img src=x onerror=alert(1)>"

@@ -9,7 +9,7 @@ from typing import TypedDict
 from msgspec import Struct
 
 from ..errors import BadInputError
-from ..model.counts import Counts, Filter, WorkerInfo
+from ..model.counts import ChildInfo, Counts, Filter, WorkerInfo
 from ..model.ids import check_name
 from ..model.job import FINISHED, Job, JobStatus, instant
 from ..model.request import check_search, check_tag, convert
@@ -62,6 +62,8 @@ class Worker(Struct, frozen=True, kw_only=True):
     slots_by_queue: dict[str, int] = {}
     """Of queues that have slots of their own."""
     running_by_queue: dict[str, int] = {}
+    children: dict[str, ChildInfo] = {}
+    """The child processes of isolated jobs, by the id of the job."""
 
 
 def worker_of(info: WorkerInfo) -> Worker:

@@ -66,12 +66,17 @@ class JobType(Generic[P, R]):
         """How fast and how many at once; None if anything goes."""
         self.logs = terms.logs
         """Is what its handler logs kept with the job?"""
+        self.isolate = terms.isolate
+        """Does each run have a process of its own? None where the settings say so."""
+        self.memory = terms.memory
+        """Bytes that such a process may have; None without a bound."""
+        self.max_jobs_per_child = terms.max_jobs_per_child
         self._key = terms.key
         self._check = terms.check
         self.is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(
             type(handler).__call__
         )
-        self._pipe = pipe
+        self.pipe = pipe
         self._handler = handler
         self._signature = signature = Signature(handler, name)
         self.decode = signature.decode if terms.check is None else self._decode_and_check
@@ -83,7 +88,7 @@ class JobType(Generic[P, R]):
         self.__wrapped__ = handler
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        called: R = call_as(self._pipe._stand_in(self.name), lambda: self._handler(*args, **kwargs))
+        called: R = call_as(self.pipe._stand_in(self.name), lambda: self._handler(*args, **kwargs))
         return called
 
     def __repr__(self) -> str:
@@ -121,7 +126,7 @@ class JobType(Generic[P, R]):
         self, payload: Any = None, *, connection: Any = None, **options: Unpack[JobOptions]
     ) -> Receipt:
         """Enqueue a job with its one argument, or an object of its arguments; see `Jobpipe.enqueue`."""
-        return await self._pipe.enqueue(self.name, payload, connection=connection, **options)
+        return await self.pipe.enqueue(self.name, payload, connection=connection, **options)
 
     @overload
     async def enqueue_many(self: Callable[[A], Any], payloads: Iterable[A]) -> list[Receipt]: ...
@@ -132,7 +137,7 @@ class JobType(Generic[P, R]):
     async def enqueue_many(self, payloads: Iterable[Any]) -> list[Receipt]:
         """Enqueue a job for each payload: all of them, or none."""
         requests = [read({"type": self.name, "payload": payload}) for payload in payloads]
-        return await self._pipe.enqueue_many(requests)
+        return await self.pipe.enqueue_many(requests)
 
     enqueue_sync = sync(enqueue)
     enqueue_many_sync = sync(enqueue_many)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -19,6 +20,13 @@ from ..model.job import DEFAULT_QUEUE, DEFAULT_RETRIES
 from ..model.outcome import Backoff
 from ..model.request import in_seconds, read
 from ..model.text import did_you_mean
+
+MOST_JOBS = 1_000
+"""Runs after which a child process is replaced, unless its type says otherwise."""
+_SIZE = re.compile(r"(\d+)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE | re.ASCII)
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+_LEAST_MEMORY = 16 * 2**20
+"""Bytes that an interpreter needs for itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +53,12 @@ class Terms:
     stamps: tuple[Stamp, ...]
     logs: bool
     """Is what its handler logs kept with the job?"""
+    isolate: bool | None
+    """Does each run have a process of its own? None where the settings say so."""
+    memory: int | None
+    """Bytes that such a process may have; None without a bound."""
+    max_jobs_per_child: int
+    """Runs after which such a process is replaced."""
 
 
 Kinds = type[BaseException] | tuple[type[BaseException], ...]
@@ -68,6 +82,9 @@ class TypeOptions(TypedDict, total=False):
     fail_on: Kinds | None
     stamps: Iterable[Stamp]
     logs: bool
+    isolate: bool | None
+    memory: int | str | None
+    max_jobs_per_child: int
 
 
 def terms_of(options: TypeOptions) -> Terms:
@@ -94,6 +111,9 @@ def terms_of(options: TypeOptions) -> Terms:
         check=named.get("check"),
         stamps=check_stamps(named.get("stamps", ())),
         logs=_switch("logs", named.get("logs", True)),
+        isolate=None if named.get("isolate") is None else _switch("isolate", named["isolate"]),
+        memory=_bytes("memory", named.get("memory")),
+        max_jobs_per_child=_positive("max_jobs_per_child", named.get("max_jobs_per_child", MOST_JOBS)),
         is_final=_is_final(
             _kinds("retry_on", named.get("retry_on")), _kinds("fail_on", named.get("fail_on"))
         ),
@@ -111,6 +131,27 @@ def check_stamps(stamps: Iterable[Stamp]) -> tuple[Stamp, ...]:
 def _switch(field: str, given: Any) -> bool:
     if not isinstance(given, bool):
         raise BadInputError(field, f"must be True or False, got {given!r}")
+    return given
+
+
+def _bytes(field: str, given: Any) -> int | None:
+    """A size: a number of bytes, or a text such as "512M"."""
+    if given is None:
+        return None
+    size = given
+    if isinstance(given, str) and (found := _SIZE.fullmatch(given.strip())):
+        size = int(found[1]) * _UNITS[found[2].upper()]
+    if isinstance(size, bool) or not isinstance(size, int) or size < _LEAST_MEMORY:
+        raise BadInputError(
+            field,
+            f'must be a number of bytes, or a text such as "512M" or "2G", of at least 16M, got {given!r}',
+        )
+    return size
+
+
+def _positive(field: str, given: Any) -> int:
+    if isinstance(given, bool) or not isinstance(given, int) or given < 1:
+        raise BadInputError(field, f"must be a whole number of at least 1, got {given!r}")
     return given
 
 

@@ -88,6 +88,16 @@ class JobEvent(Struct, frozen=True, gc=False):
     attempts: int
 
 
+class ChildInfo(Struct, frozen=True, kw_only=True):
+    """The child process of a run."""
+
+    pid: int
+    memory: int
+    """Bytes resident."""
+    cpu: float
+    """Seconds of CPU that the run has used."""
+
+
 class WorkerInfo(Struct, frozen=True, kw_only=True):
     """A process that runs jobs."""
 
@@ -107,6 +117,8 @@ class WorkerInfo(Struct, frozen=True, kw_only=True):
     """Of the queues that have slots of their own."""
     running_by_queue: dict[str, int] = {}
     """How many of its jobs are of each of these."""
+    children: dict[str, ChildInfo] = {}
+    """Of the jobs that run in processes of their own, by id."""
     seen_at: float = 0.0
     """By the store's clock; set by it."""
 

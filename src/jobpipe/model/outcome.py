@@ -5,13 +5,24 @@ from __future__ import annotations
 import random
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
 from rate_envelope_queue import Cancelled, DeadlineExceeded, RateLimited
 
-from ..errors import BadInputError, Cancel, Fail, Retry, SignalTimeout, Snooze, StepResultError, seconds_of
+from ..errors import (
+    BadInputError,
+    Cancel,
+    Fail,
+    ProcessDied,
+    Retry,
+    SignalTimeout,
+    Snooze,
+    StepResultError,
+    seconds_of,
+)
 from .job import JobError, Move
 from .lease import Claim, Outcome
 from .request import LONGEST_DELAY
@@ -85,6 +96,15 @@ class Carried(Exception):
         self.signal = signal
 
 
+class HandlerError(Exception):
+    """What a handler raised in a process of its own; its outcome was found there."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        error = outcome.error
+        super().__init__(OUTCOMES[outcome.move] if error is None else f"{error.type}: {error.message}")
+        self.outcome = outcome
+
+
 def outcome_of(
     error: BaseException,
     claim: Claim,
@@ -105,6 +125,19 @@ def cause_of(error: BaseException) -> BaseException:
     if isinstance(error, Carried):
         return error.signal
     return error.__cause__ or error if isinstance(error, Hopeless) else error
+
+
+def without_group(error: BaseException) -> BaseException:
+    """The suspension itself, where a task group made a group of it; else the error as it is."""
+    if not isinstance(error, BaseExceptionGroup):
+        return error
+    suspensions, others = error.split(Suspension)
+    if suspensions is None or others is not None:
+        return error
+    found: BaseException = suspensions
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    return found
 
 
 def _give_up(error: BaseException) -> Outcome:
@@ -134,6 +167,7 @@ _DECISIONS: tuple[tuple[type[BaseException], Callable[[Any, Claim, Backoff], Out
     (Cancel, lambda error, *_: _cancel(error.reason)),
     (RateLimited, lambda error, *_: _snooze(error.retry_after, cools=True)),
     (Suspension, lambda error, *_: error.outcome),
+    (HandlerError, lambda error, *_: error.outcome),
     (Hopeless, lambda error, *_: _give_up(cause_of(error))),
     (Fail, lambda error, *_: _give_up(error)),
     (SignalTimeout, lambda error, *_: _give_up(error)),
@@ -150,10 +184,11 @@ def error_of(error: BaseException) -> JobError:
         message = str(error)
     except BaseException as broken:
         message = f"(its message cannot be read: {type(broken).__name__})"
-    try:
-        trace = "".join(traceback.format_exception(type(error), error, _of_handler(error.__traceback__)))
-    except Exception:
-        trace = None
+    trace = None
+    # Why none of a process that died: nothing of the handler's is in it.
+    if not isinstance(error, ProcessDied):
+        with suppress(Exception):
+            trace = "".join(traceback.format_exception(type(error), error, _of_handler(error.__traceback__)))
     return JobError(
         type=clean(type(error).__name__, 200),
         message=clean(message, _LONGEST_MESSAGE),

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import socket
-import sys
 import threading
 from collections.abc import Callable, Mapping
 from queue import SimpleQueue
@@ -19,7 +17,6 @@ from typing import Any
 
 GO, STOP, OPEN, CLOSE = b"g", b"s", b"o", b"c"
 _MOST_SOCKETS = 16
-_PR_SET_PDEATHSIG = 1
 
 
 class SupervisorLink:
@@ -94,13 +91,3 @@ class SupervisorLink:
                     self._on_accept(byte in OPEN)
             if STOP in data:
                 self.ask_to_stop()
-
-
-def die_with(parent: int) -> None:
-    """Let the kernel kill this process when its parent dies, where it can; the link does it elsewhere."""
-    if sys.platform == "linux":
-        import ctypes
-
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it died before we could ask for that
-        os._exit(1)

@@ -41,6 +41,7 @@ def load_pipe(spec: str | None) -> Jobpipe:
             "APP",
             f"{spec!r} is not a Jobpipe but a value of type {type(found).__name__!r}{_candidates(module)}",
         )
+    found.address = spec
     return found
 
 

@@ -21,8 +21,9 @@ from math import inf
 from typing import Any, NoReturn
 
 from ..errors import JobpipeError, SettingsError
+from ..worker.isolation.orphans import die_with
 from .acceptors import Acceptor, State, update
-from .link import CLOSE, GO, OPEN, STOP, SupervisorLink, die_with
+from .link import CLOSE, GO, OPEN, STOP, SupervisorLink
 from .logs import escape
 
 logger = logging.getLogger("jobpipe.process.supervisor")

@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 from msgspec.structs import replace
 
-from ..model.counts import JobEvent, WorkerInfo
+from ..model.counts import ChildInfo, JobEvent, WorkerInfo
 from ..model.gate import Limit
 from ..model.job import JobStatus, Move
 from ..model.lease import Claim
@@ -82,7 +82,14 @@ def wakes_up(watch: Watch, change: Callable[[], object]) -> bool:
 
 
 def worker(name: str, *, slots: int = 4) -> WorkerInfo:
-    return WorkerInfo(name=name, types=("work", "mail"), slots=slots, running=("a", "b"), started_at=1.5)
+    return WorkerInfo(
+        name=name,
+        types=("work", "mail"),
+        slots=slots,
+        running=("a", "b"),
+        started_at=1.5,
+        children={"b": ChildInfo(pid=17, memory=2**40, cpu=0.25)},
+    )
 
 
 class Watching:

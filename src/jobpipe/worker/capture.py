@@ -35,7 +35,7 @@ class Capture(logging.Handler):
         log = log_of_current()
         if log is not None and record.name not in not_kept:
             try:
-                log.add(record.levelname, record.name, _message(record))
+                log.add(record.levelname, record.name, full_message(record))
             except Exception:  # Why: a line in the log never costs the job
                 self.handleError(record)
         if len(logging.root.handlers) == 1:
@@ -43,7 +43,8 @@ class Capture(logging.Handler):
         return True
 
 
-def _message(record: logging.LogRecord) -> str:
+def full_message(record: logging.LogRecord) -> str:
+    """What it says, with the exception and the stack that it has."""
     text = message_of(record)
     if record.exc_info:
         text += f"\n{_formatter.formatException(record.exc_info)}"

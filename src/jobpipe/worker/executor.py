@@ -14,19 +14,21 @@ from msgspec.structs import replace
 
 from rate_envelope_queue import Context, Decision, Envelope, RateLimited, StopEnvelope, StopType, drop
 
-from ..errors import BadInputError
+from ..errors import BadInputError, ProcessDied
 from ..jobtypes.current import CurrentJob, reset_current, set_current
 from ..jobtypes.durable import DurableRun, here
 from ..model import json
 from ..model.job import Move
 from ..model.lease import Outcome
-from ..model.outcome import Carried, Hopeless, Suspension, outcome_of
+from ..model.outcome import Carried, HandlerError, Hopeless, Suspension, outcome_of, without_group
 from .held import HeldJob
+from .isolation.run import IsolatedRun
 
 if TYPE_CHECKING:
     from ..gateway.lazy_store import Gateway
     from ..gateway.tracing import Tracing
     from .held_jobs import HeldJobs
+    from .isolation.children import Children
     from .settler import Settler
 
 logger = logging.getLogger("jobpipe")
@@ -53,6 +55,7 @@ class Executor:
         *,
         keeps_logs: bool = False,
         max_result: int,
+        children: Children | None = None,
     ) -> None:
         self._gateway = gateway
         self._max_result = max_result
@@ -60,12 +63,24 @@ class Executor:
         self._settler = settler
         self._tracing = tracing
         self._keeps_logs = keeps_logs
+        self._children = children
         self._by_queue = bool(held.pools.concurrency)
 
     def envelope(self, run: HeldJob) -> Envelope[HeldJob]:
         """The envelope that runs it."""
         claim = run.claim
         type = claim.queue if self._by_queue else claim.type  # Why: by it, envelopes are limited to slots
+        if self._children is not None and claim.type in self._children.addresses:
+            # Why without a deadline: it counts from when there is a process, which kills it then; nor are stamps ours.
+            return Envelope(
+                partial(self._run_isolated, self._children),
+                id=claim.id,
+                type=type,
+                payload=run,
+                priority=run.priority,
+                success_hook=self._succeeded,
+                failure_hook=self._failed,
+            )
         stamps = run.job_type.stamps
         if run.job_type.is_async and claim.deadline is None and not stamps:
             # Why apart: without hooks an envelope is made and run in half the time, and most jobs are like this.
@@ -155,6 +170,43 @@ class Executor:
                 run.result = _result(run.job_type.run(self._argument(run)))
             except _CARRIED as error:
                 _carry(error)
+
+    async def _run_isolated(self, children: Children, context: Context, envelope: Envelope[HeldJob]) -> None:
+        run = envelope.payload
+        try:
+            outcome = await self._outcome_in_child(children, run, context)
+        except ProcessDied:
+            if not run.began_at and not self._held.begin(run):
+                return  # Why begun: a process that cannot start costs the attempt, too
+            raise
+        if outcome is None:
+            return
+        if outcome.move is not Move.SUCCEED:
+            raise HandlerError(outcome)
+        run.result = outcome.result
+
+    async def _outcome_in_child(self, children: Children, run: HeldJob, context: Context) -> Outcome | None:
+        """What it came to; None if it is not to begin any more."""
+        async with children.child(run.job_type) as child:
+            if not self._held.begin(run):
+                return None
+            token = self._enter(run, context)
+            trace: dict[str, str] = {}
+            if self._tracing is not None:
+                self._tracing.inject(trace)
+            try:
+                return await children.run(
+                    child,
+                    run.job_type,
+                    run.claim,
+                    IsolatedRun(self._held, run),
+                    started_at=run.started_at,
+                    store_now=self._held.store_now(run),
+                    keeps_logs=self._keeps_logs and run.job_type.logs,
+                    trace=trace,
+                )
+            finally:
+                self._leave(run, token)
 
     def _enter(self, run: HeldJob, context: Context) -> Token[CurrentJob]:
         """The handler is about to be called here."""
@@ -249,11 +301,7 @@ def _result(value: Any) -> bytes:
 
 def _carry(error: BaseException) -> NoReturn:
     """Raise it in a form that the envelope's queue does not act on."""
-    if isinstance(error, BaseExceptionGroup):
-        # Why: a task group puts what was raised in its body into a group.
-        suspensions, others = error.split(Suspension)
-        if suspensions is None or others is not None:
-            raise error
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
-    raise Carried(error) from None
+    found = without_group(error)  # Why: a task group puts what was raised in its body into a group
+    if isinstance(found, BaseExceptionGroup):
+        raise found
+    raise Carried(found) from None

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ..gateway.tracing import Tracing
     from ..jobtypes.jobtype import JobType
     from .failures import Failures
+    from .isolation.children import Children
     from .meters import Meters
 
 logger = logging.getLogger("jobpipe")
@@ -63,6 +64,7 @@ class Runner:
         clock: Clock = _CLOCK,
         keeps_logs: bool = False,
         max_result: int,
+        children: Children | None = None,
         name: str | None = None,
     ) -> None:
         # Why not all: what is off here may be on in another process, which must get the job.
@@ -90,8 +92,15 @@ class Runner:
         self.held = HeldJobs(gateway, types, self.queue, pools, meters, clock.now, lease=lease)
         self.log = OutcomeLog()
         self._settler = Settler(gateway, self.held, failures, self.log)
+        self._children = children
         self.executor = Executor(
-            gateway, self.held, self._settler, tracing, keeps_logs=keeps_logs, max_result=max_result
+            gateway,
+            self.held,
+            self._settler,
+            tracing,
+            keeps_logs=keeps_logs,
+            max_result=max_result,
+            children=children,
         )
         self.claims = ClaimLoop(
             gateway, self._worker, self.held, self.executor, self._settler, self.queue, lease=lease
@@ -128,6 +137,8 @@ class Runner:
             await self.held.give_back(late, also_begun=True)
         await self.held.begins.stop()
         await self.queue.terminate()
+        if self._children is not None:
+            await self._children.stop()
         await self._settler.finish()
 
     def info(self) -> WorkerInfo:
@@ -135,5 +146,8 @@ class Runner:
         running = self.held.running()
         by_queue = Counter(claim.queue for claim in running) if self._worker.slots_by_queue else {}
         return replace(
-            self._worker, running=tuple(claim.id for claim in running), running_by_queue=dict(by_queue)
+            self._worker,
+            running=tuple(claim.id for claim in running),
+            running_by_queue=dict(by_queue),
+            children={} if self._children is None else self._children.info(),
         )

@@ -16,6 +16,9 @@ from ..model.text import did_you_mean
 from .capture import OFF, Captures
 from .failures import Failures, Hook
 from .heartbeat import Heartbeat
+from .isolation.address import isolated
+from .isolation.answers import Answers
+from .isolation.children import Children
 from .maintenance import Maintenance
 from .meters import Meters
 from .runner import Runner
@@ -58,6 +61,7 @@ class Service:
         register: Callable[[Service | None], None],
         queue_limits: Sequence[Limit] = (),
         tracing: Tracing | None = None,
+        address: str | None = None,
     ) -> None:
         self.meters = Meters()
         self.is_stopping = False
@@ -68,6 +72,7 @@ class Service:
         self._settings = settings
         self.types = _chosen(types, settings.types)
         """Those whose jobs it runs, where they are on."""
+        self._isolated = isolated(self.types, settings.isolate, address) if settings.workers else {}
         self._queue_limits = queue_limits
         self._tracing = tracing
         self._schedules = schedules
@@ -113,12 +118,20 @@ class Service:
                 tracing=self._tracing,
                 keeps_logs=self._captures.mode != OFF,
                 max_result=self._settings.max_payload,
+                children=self._children(gateway),
             )
             self._captures.start()
             await self.runner.start()
         self._heartbeat_store = gateway.store.sibling()
         self._heartbeat = Heartbeat(self.maintenance(self._heartbeat_store), self.runner)
         self._heartbeat.start()
+
+    def _children(self, gateway: Gateway) -> Children | None:
+        """The processes for the types that have some of their own."""
+        if not self._isolated:
+            return None
+        capabilities = gateway.store.capabilities
+        return Children(self._isolated, self._settings, capabilities, Answers(gateway, self._signals))
 
     def _opened(self) -> Gateway:
         gateway = self._lazy_store()

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from ...gateway.history import Past
 from ...gateway.views import QueueInfo, Stats, Worker
+from ...model.counts import ChildInfo
 from ...model.job import Job
 
 KEPT = 300
@@ -170,6 +171,11 @@ def failed(state: State) -> list[Job]:
     """The failed jobs that the filter lets through, the latest failure first."""
     found = _jobs(state, state.snapshot.failed)
     return sorted(found, key=lambda job: (job.finished_at or _EPOCH, job.id), reverse=True)
+
+
+def children(state: State) -> dict[str, ChildInfo]:
+    """The child processes of isolated jobs, by the id of the job."""
+    return {id: child for worker in state.snapshot.workers for id, child in worker.children.items()}
 
 
 def workers(state: State) -> list[Worker]:

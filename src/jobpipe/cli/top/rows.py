@@ -5,13 +5,14 @@ Every string of the service is escaped here, before it is measured: nothing of i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
 from rich.text import Text
 
 from ...gateway.views import QueueInfo, Worker, queues_text
+from ...model.counts import ChildInfo
 from ...model.job import Job
 from ...process.logs import escape
 from . import model
@@ -50,7 +51,7 @@ def panel_lines(
     state: State, panel: Panel, width: int, height: int, now: datetime, glyphs: Glyphs, *, has_keys: bool
 ) -> list[Text]:
     """Just so many lines: the heading, and rows from around the chosen one, if keys are for this panel."""
-    every = _columns(panel, width)
+    every = _columns(panel, width, has_children=bool(model.children(state)))
     kept = _kept(every, width - 2)
     columns = [every[place] for place in kept]
     rows = [
@@ -115,7 +116,7 @@ _NOTHING = {
 }
 
 
-def _columns(panel: Panel, width: int) -> list[Column]:
+def _columns(panel: Panel, width: int, *, has_children: bool) -> list[Column]:
     """All columns of a panel, from left to right."""
     name = Column("", 36 if width >= _WIDE else 20, 0, keeps_end=True)
     short = 12 if width >= _WIDE else 10
@@ -135,6 +136,9 @@ def _columns(panel: Panel, width: int) -> list[Column]:
             Column("QUEUE", short, 5),
             Column("AGE", 6, 1, is_right=True),
             Column("PROGRESS", _BAR + 5, 2),
+            *([Column("PROCESS", 8, 6, is_right=True)] if has_children else []),
+            *([Column("MEMORY", 8, 6, is_right=True)] if has_children else []),
+            *([Column("CPU", 7, 6, is_right=True)] if has_children else []),
             Column("NOTE", 0, 4),
         ],
         Panel.WORKERS: [
@@ -174,7 +178,8 @@ def _rows(state: State, panel: Panel, left: int, now: datetime, glyphs: Glyphs) 
     if panel is Panel.WORKERS:
         return [_worker(worker, now) for worker in model.workers(state)]
     if panel is Panel.RUNNING:
-        return [_running(job, now, glyphs) for job in model.running(state)]
+        children = model.children(state)
+        return [_running(job, children, now, glyphs) for job in model.running(state)]
     return [_failed(job, now) for job in model.failed(state)]
 
 
@@ -194,13 +199,20 @@ def _queue(queue: QueueInfo, state: State, left: int, glyphs: Glyphs) -> Row:
     )
 
 
-def _running(job: Job, now: datetime, glyphs: Glyphs) -> Row:
+def _running(job: Job, children: Mapping[str, ChildInfo], now: datetime, glyphs: Glyphs) -> Row:
     progress = job.progress
     shown = "" if progress is None else f"{bar(progress.value, _BAR, glyphs)} {progress.value:4.0%}"
     note = "" if progress is None else _short(progress.note or "")
-    return Row(
-        (escape(job.id), escape(job.type), escape(job.queue), _since(job.started_at, now), shown, note)
-    )
+    began = _since(job.started_at, now)
+    process = _process(children.get(job.id)) if children else ()
+    return Row((escape(job.id), escape(job.type), escape(job.queue), began, shown, *process, note))
+
+
+def _process(child: ChildInfo | None) -> tuple[str, ...]:
+    """The child that an isolated job runs in, its memory, and the CPU time of the run."""
+    if child is None:
+        return "", "", ""
+    return str(child.pid), f"{child.memory / 2**20:,.0f} MB", f"{child.cpu:,.1f} s"
 
 
 def _worker(worker: Worker, now: datetime) -> Row:

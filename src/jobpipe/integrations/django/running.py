@@ -31,7 +31,7 @@ from .results import add_error, enqueued_at, new_result, result_of, task_as
 
 _ENDS = {Move.FAIL, Move.CANCEL}
 """What the task does not run again after."""
-_FROM_OUTSIDE = {"WorkerLost", "DeadlineExceeded"}
+_FROM_OUTSIDE = {"WorkerLost", "DeadlineExceeded", "MemoryExceeded", "ProcessDied"}
 """Errors that end a run without the function's knowledge."""
 
 

@@ -16,6 +16,9 @@ export function rate(value) {
   return compact(Math.round(value));
 }
 
+/** Bytes as megabytes, which is what the memory of a process comes to. */
+export const megabytes = (value) => `${plain.format(Math.round(value / 2 ** 20))} MB`;
+
 export const percent = (value) => `${Math.round(value * 100)} %`;
 
 /** `a, b and c`. */

@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { h } from "./dom.js";
-import { percent } from "./format.js";
+import { megabytes, percent } from "./format.js";
 import { copyButton, empty, failure, jobLink, meter } from "./parts.js";
 import { Resource } from "./resource.js";
 import { on } from "./store.js";
@@ -48,6 +48,13 @@ function queues(worker) {
   ];
 }
 
+// The process that an isolated job runs in: nothing for others.
+function child(process) {
+  if (!process) return null;
+  const { pid, memory, cpu } = process;
+  return h("span", { class: "muted num" }, ` process ${pid} · ${megabytes(memory)} · ${cpu.toFixed(1)} s CPU`);
+}
+
 function card(worker) {
   const share = worker.slots ? worker.running.length / worker.slots : 0;
   const types = worker.types.slice(0, SHOWN_TYPES);
@@ -59,7 +66,7 @@ function card(worker) {
     h("p", { class: "num places" }, h("span", null, `Slots in use: ${worker.running.length} of ${worker.slots}`), meter(share, `${percent(share)} of its slots`)),
     queues(worker),
     h("h3", null, "Running jobs"),
-    worker.running.length ? h("ul", { class: "plain columns" }, worker.running.slice(0, SHOWN_JOBS).map((id) => h("li", { key: id }, jobLink(id))), worker.running.length > SHOWN_JOBS ? h("li", { class: "muted" }, `and ${worker.running.length - SHOWN_JOBS} more`) : null) : h("p", { class: "muted" }, "none"),
+    worker.running.length ? h("ul", { class: "plain columns" }, worker.running.slice(0, SHOWN_JOBS).map((id) => h("li", { key: id }, jobLink(id), child(worker.children?.[id]))), worker.running.length > SHOWN_JOBS ? h("li", { class: "muted" }, `and ${worker.running.length - SHOWN_JOBS} more`) : null) : h("p", { class: "muted" }, "none"),
     h("h3", null, "Job types"),
     h("p", { class: "tags" }, types.map((type) => h("span", { class: "tag", key: type }, type)), worker.types.length > types.length ? h("span", { class: "muted" }, `and ${worker.types.length - types.length} more`) : null),
   );

@@ -13,6 +13,7 @@ from rich.cells import cell_len
 from jobpipe.cli.top.glyphs import ASCII, UNICODE, age, bar, fit, glyphs_for, sparkline
 from jobpipe.cli.top.model import Choice, Mode, Order, Panel, State, Trend, lost, told
 from jobpipe.cli.top.view import SMALLEST, Size, screen_lines, snapshot_lines
+from jobpipe.model.counts import ChildInfo
 from jobpipe.model.job import Progress
 
 from .samples import NOW, ago, failed, queue, running, state, worker
@@ -90,6 +91,19 @@ def test_workers_show_what_they_run_or_could_run() -> None:
     text = shown(found)
     assert has(text, r"^  host:1 +2/4 +2 h +1 s a, b$")
     assert has(text, r"^  host:2 +0/4 +2 h +30 s \(knows mail\)$")
+
+
+def test_isolated_jobs_show_their_processes() -> None:
+    child = ChildInfo(pid=4711, memory=96 * 2**20, cpu=12.34)
+    found = state(
+        numbers={"waiting": 0},
+        running=[running("a"), running("b")],
+        workers=[worker("host:1", "a", "b", children={"a": child})],
+    )
+    text = shown(found, 140)
+    assert has(text, r"AGE PROGRESS +PROCESS +MEMORY +CPU NOTE")
+    assert has(text, r"^  a .* 4711 +96 MB +12\.3 s")
+    assert not has(shown(state(numbers={"waiting": 0}, running=[running("a")]), 140), "MEMORY")
 
 
 def test_workers_of_chosen_queues_name_them() -> None:

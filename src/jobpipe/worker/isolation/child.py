@@ -1,0 +1,150 @@
+"""The program of a child: `main`, with its end of the socket pair, the number of its parent and `sys.path` as arguments.
+
+It imports the handlers as the worker did, and runs one job after the other, handlers in its main thread. It speaks to the
+worker alone, which has the leases and the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import faulthandler
+import logging
+import os
+import resource
+import signal
+import socket
+import sys
+import time
+import traceback
+from contextlib import nullcontext, suppress
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from ...jobtypes.current import JobLogFilter
+from ...jobtypes.jobtype import JobType
+from ..capture import Captures, full_message
+from .child_run import ChildRun
+from .connection import Connection
+from .messages import Broken, End, Ready, Record, Setup, Start
+from .orphans import die_with
+from .remote_store import RemoteStore
+
+if TYPE_CHECKING:
+    from ...gateway.lazy_store import Gateway
+    from ...gateway.tracing import Tracing
+    from ...settings import Settings
+    from ...stores.base import Store
+
+_OOM_SCORE = Path("/proc/self/oom_score_adj")
+_FIRST = 500
+"""Of 1,000: where memory runs out, the kernel kills this process before its worker and other services."""
+
+
+class Pipe(Protocol):
+    """A pipe, as far as a child needs it."""
+
+    @property
+    def types(self) -> dict[str, JobType[..., Any]]: ...
+
+    @property
+    def tracing(self) -> Tracing | None: ...
+
+    def attach(self, store: Store, settings: Settings) -> Gateway: ...
+
+
+class LogForwarding(logging.Handler):
+    """Gives the log of the worker what is logged here, where the program has set up no log of its own."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__()
+        self._connection = connection
+        self.addFilter(JobLogFilter())
+
+    def emit(self, record: logging.LogRecord) -> None:
+        job = getattr(record, "job_id", None)
+        about = None if job is None else (job, record.job_type, record.attempt)  # type: ignore[attr-defined]
+        try:
+            self._connection.send(Record(record.levelno, record.name, full_message(record), about))
+        except Exception:
+            self.handleError(record)
+
+
+class Child:
+    """What this process is set to, and its runs."""
+
+    def __init__(self, connection: Connection, setup: Setup) -> None:
+        self._connection = connection
+        self._settings = setup.settings
+        store = cast("Store", RemoteStore(connection, setup.settings.store, setup.capabilities))
+        self._gateways: dict[int, Gateway] = {}
+        self._types: dict[str, tuple[JobType[..., Any], Pipe]] = {}
+        for name, address in setup.addresses.items():
+            pipe = _pipe_at(address)
+            if id(pipe) not in self._gateways:
+                self._gateways[id(pipe)] = pipe.attach(store, setup.settings)
+            self._types[name] = pipe.types[name], pipe
+        if not logging.root.handlers:
+            logging.root.addHandler(LogForwarding(connection))
+            logging.root.setLevel(setup.log_level)
+        Captures(setup.settings.job_logs).start()
+        self._runner = asyncio.Runner()
+
+    def run(self, start: Start) -> None:
+        """Run a job, and tell the worker what it came to."""
+        job_type, pipe = self._types[start.claim.type]
+        gateway = self._gateways[id(pipe)]
+        headers = ((name.encode(), value.encode()) for name, value in start.trace.items())
+        run = ChildRun(self._connection, gateway, job_type, start, self._settings.max_payload)
+        with nullcontext() if pipe.tracing is None else pipe.tracing.request(headers):
+            outcome = run.outcome(self._runner)
+        if not self._connection.is_own:
+            os._exit(0)  # a fork came out of the handler: the job is not its own
+        self._connection.send(End(start.run, outcome, time.process_time()))
+
+    def close(self) -> None:
+        """Let go of the event loop."""
+        self._runner.close()
+
+
+def _pipe_at(address: str) -> Pipe:
+    """The pipe that the text names, itself or by one of its job types."""
+    module, _, path = address.partition(":")
+    found: Any = import_module(module)
+    for step in path.split("."):
+        found = getattr(found, step)
+    return cast("Pipe", found.pipe if isinstance(found, JobType) else found)
+
+
+def _prepare(parent: int) -> None:
+    """Be a process that can be killed without loss, and that leaves nothing behind."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the worker ends it
+    die_with(parent)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    with suppress(OSError, ValueError):
+        if int(_OOM_SCORE.read_text()) < _FIRST:
+            _OOM_SCORE.write_text(str(_FIRST))
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    faulthandler.enable()
+
+
+def main() -> None:
+    """Run jobs until the worker wants no more of them."""
+    descriptor, parent = map(int, sys.argv[1:3])
+    del sys.argv[1:]
+    _prepare(parent)
+    channel = socket.socket(fileno=descriptor)
+    channel.set_inheritable(False)  # what a handler starts has nothing to do with it
+    connection = Connection(channel)
+    setup = connection.next_order()
+    assert isinstance(setup, Setup)
+    try:
+        child = Child(connection, setup)
+    except BaseException:
+        connection.send(Broken(traceback.format_exc()))
+        raise
+    connection.send(Ready())
+    while isinstance(order := connection.next_order(), Start):
+        child.run(order)
+    child.close()

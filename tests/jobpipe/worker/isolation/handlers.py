@@ -1,0 +1,186 @@
+"""Handlers that run in child processes: those that behave, and those that do not."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import logging
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from jobpipe import Jobpipe, Retry, current_job
+from jobpipe.jobtypes.terms import TypeOptions
+from rate_envelope_queue import Context, Envelope
+
+logger = logging.getLogger("handlers")
+MEBIBYTE = 2**20
+
+
+def outermost(inner: Callable[..., Any]) -> Callable[..., Any]:
+    """A stamp that changes what the handler gets and returns."""
+
+    def call(context: Context, envelope: Envelope[Any]) -> Any:
+        return f"<{inner(context, envelope)}>"
+
+    return call
+
+
+def declare(pipe: Jobpipe) -> Jobpipe:
+    """Give a pipe the types. Why a function: pipes on other stores have them, too."""
+    declare_good(pipe)
+    declare_bad(pipe)
+    return pipe
+
+
+def declare_good(pipe: Jobpipe) -> None:
+    """Those that behave."""
+    isolated: TypeOptions = {"isolate": True, "max_retries": 0}
+
+    @pipe.job("pid", **isolated)
+    def pid() -> int:
+        return os.getpid()
+
+    @pipe.job("pid-async", **isolated)
+    async def pid_async() -> int:
+        await asyncio.sleep(0)
+        return os.getpid()
+
+    @pipe.job("pid-here")
+    async def pid_here() -> int:
+        return os.getpid()
+
+    @pipe.job("twice", isolate=True, max_retries=0, max_jobs_per_child=2)
+    def twice() -> int:
+        return os.getpid()
+
+    @pipe.job("echoed", **isolated)
+    def echoed(payload: dict[str, int]) -> dict[str, int]:
+        return payload
+
+    @pipe.job("stamped", stamps=[outermost], isolate=True, max_retries=0)
+    def stamped(text: str) -> str:
+        return text.upper()
+
+    @pipe.job("about", isolate=True, max_retries=0, deadline=50)
+    def about(text: str) -> dict[str, Any]:
+        job = current_job()
+        job.progress(0.5, "half")
+        logger.warning("it says %s", text)
+        print("printed", text)
+        remaining = job.context.remaining()
+        return {"id": job.id, "attempts": job.attempts, "worker": job.worker, "remaining": remaining}
+
+    @pipe.job("raises", isolate=True, max_retries=1, fail_on=(KeyError,))
+    def raises(kind: str) -> None:
+        errors = {"value": ValueError("boom"), "key": KeyError("x"), "exit": SystemExit(3)}
+        raise errors.get(kind) or Retry(after=3600)
+
+    @pipe.job("exits", **isolated)
+    async def exits() -> None:
+        raise SystemExit(3)
+
+    @pipe.job("ordered", **isolated)
+    async def ordered() -> list[Any]:
+        job = current_job()
+        first = await job.step("first", os.getpid)
+        second = job.step_sync("second", lambda: "two")
+        await job.sleep("nap", 0)
+        receipt = await pipe.enqueue("pid", id=f"{job.id}-more")
+        answer = await job.wait_for("approved", timeout=3600)
+        return [first, second, receipt.id, answer]
+
+    @pipe.job("signals", **isolated)
+    def signals(id: str) -> str:
+        pipe.signal_sync(id, "approved", {"from": current_job().id})
+        return pipe.get_sync(id).status
+
+    @pipe.job("in-transaction", **isolated)
+    def in_transaction(path: str, commits: bool) -> str:
+        connection = sqlite3.connect(path)
+        connection.execute("CREATE TABLE IF NOT EXISTS charges (job TEXT)")
+        connection.execute("INSERT INTO charges VALUES (?)", [current_job().id])
+        current_job().finish_sync("charged", connection=connection)
+        if commits:
+            connection.commit()
+        connection.close()
+        return "not this"
+
+
+def declare_bad(pipe: Jobpipe) -> None:
+    """Those that do not."""
+    isolated: TypeOptions = {"isolate": True, "max_retries": 0}
+
+    @pipe.job("spins", **isolated)
+    def spins() -> None:
+        while True:
+            pass
+
+    @pipe.job("stuck", **isolated)
+    def stuck() -> None:
+        """In C, with all locks and deaf to signals: `PyDLL` keeps the interpreter's lock."""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM):
+            signal.signal(number, signal.SIG_IGN)
+        ctypes.PyDLL(None).sleep(1000)
+
+    @pipe.job("hungry", isolate=True, memory="96M", max_retries=0)
+    def hungry(mebibytes: int) -> int:
+        held = bytearray(mebibytes * MEBIBYTE)
+        held[::4096] = bytes(len(held[::4096]))  # or it would not be in memory
+        if mebibytes > 96:
+            time.sleep(1000)
+        return os.getpid()
+
+    @pipe.job("leaks", isolate=True, memory="96M", max_retries=0)
+    def leaks(mebibytes: int) -> int:
+        kept.append(bytearray(b"x") * (mebibytes * MEBIBYTE))
+        return os.getpid()
+
+    @pipe.job("dies", **isolated)
+    def dies(how: str) -> None:
+        DEATHS[how]()
+
+    @pipe.job("floods", **isolated)
+    def floods(mebibytes: int) -> int:
+        for _ in range(mebibytes):
+            os.write(1, b"x" * MEBIBYTE)
+        return os.getpid()
+
+    @pipe.job("forks", **isolated)
+    def forks() -> list[int]:
+        child = os.fork()
+        if child == 0:
+            return [0]  # out of the handler, as a careless one does
+        os.waitpid(child, 0)
+        return [os.getpid(), child]
+
+    @pipe.job("starts", **isolated)
+    def starts(command: list[str]) -> None:
+        """Starts a process, tells its number, and does not end."""
+        started = subprocess.Popen(command)
+        current_job().progress(0, str(started.pid))
+        time.sleep(1000)
+
+
+kept: list[bytearray] = []
+
+
+def _raise_segmentation_fault() -> None:
+    ctypes.string_at(0)
+
+
+DEATHS: dict[str, Callable[[], object]] = {
+    "exit": lambda: os._exit(7),
+    "segmentation": _raise_segmentation_fault,
+    "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "close": lambda: os.closerange(3, 256),
+    "abort": os.abort,
+}
+
+SLEEPER = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(1000)"]
+pipe = declare(Jobpipe("memory://"))

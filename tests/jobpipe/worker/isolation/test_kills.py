@@ -1,0 +1,149 @@
+"""What ends a run from outside, or by its own fault: it costs that run alone, and its slot is free at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+
+from jobpipe import Job, JobStatus
+
+from ....support.jobs import finished, reached
+from ....support.waiting import until
+from . import handlers
+from .conftest import Lab
+
+SOON = 10.0
+"""Seconds in which a slot is free again, on a machine that is very busy; else it is a fraction of one."""
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def fails_with(job: Job, type: str) -> str:
+    """The message of the error."""
+    assert job.error is not None, job
+    assert (job.status, job.error.type, job.attempts) == (JobStatus.FAILED, type, 1), job
+    return job.error.message
+
+
+@pytest.mark.parametrize("type", ["spins", "stuck"])
+def test_at_the_deadline_it_is_killed(type: str, lab: Lab) -> None:
+    async def scenario() -> None:
+        await lab.finished("pid")  # Why: a cold start does not count, but takes its time
+        began_at = time.monotonic()
+        id, child = await lab.started(type, deadline=0.2)
+        job = await finished(lab.pipe, id)
+        assert time.monotonic() - began_at < 0.2 + SOON
+        assert fails_with(job, "DeadlineExceeded") == "timed out after 0.2 s"
+        await until(lambda: not is_alive(child.pid))
+
+    lab.run(scenario())
+
+
+@pytest.mark.parametrize("type", ["spins", "stuck"])
+def test_on_cancel_it_is_killed(type: str, lab: Lab) -> None:
+    async def scenario() -> None:
+        id, child = await lab.started(type)
+        asked_at = time.monotonic()
+        await lab.pipe.cancel(id)
+        await reached(lab.pipe, id, JobStatus.CANCELLED)
+        await until(lambda: not lab.children)
+        assert time.monotonic() - asked_at < SOON
+        await until(lambda: not is_alive(child.pid))
+
+    lab.run(scenario())
+
+
+def test_a_cold_start_does_not_count_for_the_deadline(lab: Lab) -> None:
+    async def scenario() -> None:
+        await lab.finished("dies", "kill")
+        job = await lab.finished("pid", deadline=0.2)  # to start an interpreter takes longer
+        assert job.status is JobStatus.DONE
+
+    lab.run(scenario())
+
+
+def test_too_much_memory_kills_it(lab: Lab) -> None:
+    async def scenario() -> None:
+        assert (await lab.finished("hungry", 20)).status is JobStatus.DONE
+        neighbour, _ = await lab.started("stuck")
+        message = fails_with(await lab.finished("hungry", 128), "MemoryExceeded")
+        assert message.endswith("the limit is 100,663,296")
+        assert neighbour in lab.children
+        await lab.pipe.cancel(neighbour)
+
+    lab.run(scenario())
+
+
+def test_a_child_that_has_grown_is_replaced_when_it_is_idle(lab: Lab) -> None:
+    small = lab.job("leaks", 1).result
+    assert lab.job("leaks", 50).result == small
+    assert lab.job("leaks", 1).result != small
+
+
+DEATHS = {
+    "exit": "ended with exit code 7",
+    "segmentation": "was killed by SIGSEGV",
+    "kill": "was killed by SIGKILL",
+    "close": "ended with exit code 1",
+    "abort": "was killed by SIGABRT",
+}
+
+
+def test_a_process_that_dies_costs_the_attempt_of_its_job_alone(lab: Lab) -> None:
+    async def scenario() -> None:
+        neighbour, child = await lab.started("stuck")
+        for how, words in DEATHS.items():
+            message = fails_with(await lab.finished("dies", how), "ProcessDied")
+            assert message == f"the process of the run {words}"
+        assert lab.children[neighbour].pid == child.pid
+        await lab.pipe.cancel(neighbour)
+        await reached(lab.pipe, neighbour, JobStatus.CANCELLED)
+
+    lab.run(scenario())
+
+
+def test_a_flood_of_output_is_cut(lab: Lab, capfd: pytest.CaptureFixture[str]) -> None:
+    job = lab.job("floods", 2)
+    assert job.status is JobStatus.DONE
+    lab.job("pid")
+    assert 0 < len(capfd.readouterr().out) < 2 * handlers.MEBIBYTE
+
+
+def test_a_fork_that_leaves_the_handler_is_nobody(lab: Lab, capfd: pytest.CaptureFixture[str]) -> None:
+    own, fork = lab.job("forks").result
+    assert own not in (0, os.getpid())
+    assert not is_alive(fork)
+    assert lab.job("pid").status is JobStatus.DONE
+    assert capfd.readouterr().err == ""
+
+
+def test_what_a_handler_has_started_is_killed_with_it(lab: Lab) -> None:
+    async def scenario() -> None:
+        id, _ = await lab.started("starts", handlers.SLEEPER)
+        held = lab.worker.held
+        started = await until(lambda: next((run.progress for run in held.all() if run.progress), None))
+        await lab.pipe.cancel(id)
+        await until(lambda: not is_alive(int(started.note or 0)))
+
+    lab.run(scenario())
+
+
+def test_a_child_that_died_while_it_was_idle_costs_nothing(lab: Lab) -> None:
+    async def scenario() -> None:
+        pid = (await lab.finished("pid")).result
+        os.kill(pid, signal.SIGKILL)
+        await until(lambda: not is_alive(pid))  # it is no zombie either
+        job = await lab.finished("pid")
+        assert job.status is JobStatus.DONE
+        assert job.result != pid
+
+    lab.run(scenario())

@@ -1,0 +1,136 @@
+"""Nothing is left behind: no process, no zombie, no descriptor, no file."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from jobpipe import JobStatus
+from jobpipe.worker.isolation.messages import Call, Reply
+from jobpipe.worker.isolation.orphans import Guard
+from jobpipe.worker.isolation.process import ChildProcess
+
+from ....support.jobs import finished
+from ....support.waiting import eventually, run, until
+from . import handlers
+from .conftest import pipe_on, runner_of, working
+
+PROC = Path("/proc")
+KILLS = 50
+only_linux = pytest.mark.skipif(not PROC.is_dir(), reason="the system has no /proc")
+
+
+def descriptors() -> set[str]:
+    return {f"{each.name}: {os.readlink(each)}" for each in (PROC / "self/fd").iterdir() if each.is_symlink()}
+
+
+def children() -> list[int]:
+    """Those of this process, zombies too."""
+    found = []
+    for task in (PROC / "self/task").iterdir():
+        found += (task / "children").read_text().split()
+    return [int(pid) for pid in found]
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        return "Z" in (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return True
+
+
+@only_linux
+def test_after_a_stop_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    before, own = descriptors(), set(children())
+    with working(pipe_on("memory://", lease=5)) as lab:
+        lab.job("pid")
+        lab.job("hungry", 128)
+    assert set(children()) <= own
+    assert {each.partition(":")[0] for each in descriptors() - before} == set()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_runs_at_the_end_of_the_grace_is_killed_and_given_back() -> None:
+    async def scenario() -> None:
+        async with pipe_on("memory://") as pipe:
+            service = pipe.make_service()
+            await service.start()
+            await pipe.enqueue("stuck", id="late")
+            child = await until(lambda: runner_of(pipe).info().children.get("late"))
+            await service.stop(grace=0)
+            assert is_gone(child.pid)
+            job = await pipe.get("late")
+            assert (job.status, job.attempts) == (JobStatus.QUEUED, 0)
+
+    run(scenario())
+
+
+async def answer(_: Call) -> Reply:
+    raise AssertionError("nothing is asked")
+
+
+@only_linux
+def test_kills_leave_neither_zombies_nor_descriptors() -> None:
+    async def scenario() -> None:
+        before, own = descriptors(), set(children())
+        for _ in range(KILLS):
+            child = ChildProcess(answer)
+            child.kill()
+            await child.bury()
+        assert set(children()) <= own
+        assert len(descriptors()) == len(before)
+
+    run(scenario())
+
+
+@only_linux
+def test_a_kill_hits_the_run_that_it_is_meant_for() -> None:
+    """A child that has been used for another run meanwhile is not touched by who cancels the first."""
+    with working(pipe_on("memory://"), workers=1) as lab:
+
+        async def scenario() -> None:
+            first = await lab.pipe.enqueue("pid", id="first")
+            second = await lab.pipe.enqueue("about", "x", id="second")
+            await finished(lab.pipe, first.id)
+            lab.worker.held.cancel([first.id])
+            assert (await finished(lab.pipe, second.id)).status is JobStatus.DONE
+
+        lab.run(scenario())
+
+
+@only_linux
+def test_the_guardian_kills_groups_when_its_worker_is_gone() -> None:
+    guard = Guard()
+    sleepers = [os.posix_spawn(handlers.SLEEPER[0], handlers.SLEEPER, os.environ, setsid=True) for _ in "ab"]
+    try:
+        for pid in sleepers:
+            guard.add(pid)
+        guard.discard(sleepers[1])
+        os.kill(guard._process.pid, signal.SIGKILL)  # type: ignore[union-attr]
+        eventually(lambda: is_gone(guard._process.pid))  # type: ignore[union-attr]
+        guard.add(sleepers[0])  # by another one, which knows all
+        guard.stop()
+        eventually(lambda: is_gone(sleepers[0]))
+        assert not is_gone(sleepers[1])
+    finally:
+        for pid in sleepers:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+
+def test_a_start_that_is_cancelled_leaves_nothing() -> None:
+    with working(pipe_on("memory://"), workers=1) as lab:
+
+        async def scenario() -> None:
+            await lab.pipe.enqueue("pid", id="cold")
+            children = lab.worker._children
+            assert children is not None
+            (child,) = await until(lambda: list(children._all))
+            await lab.pipe.cancel("cold")
+            await until(lambda: is_gone(child.pid))
+
+        lab.run(scenario())
