@@ -143,6 +143,27 @@ MUTATIONS = (
         ),
     ),
     Mutation(
+        "isolation: nobody kills what a child has started when its worker is killed",
+        f"{_WORKER}/isolation/children.py",
+        "            self._guard.add(child.pid)\n",
+        "",
+        ("tests/faults/test_isolation.py::test_kill_9_leaves_no_process[worker]",),
+    ),
+    Mutation(
+        "isolation: memory is not bounded",
+        f"{_WORKER}/isolation/process.py",
+        "            self._fail(MemoryExceeded(self.memory, most))\n",
+        "            pass\n",
+        ("tests/jobpipe/worker/isolation/test_kills.py::test_too_much_memory_kills_it",),
+    ),
+    Mutation(
+        "isolation: a run that is broken off goes on",
+        f"{_WORKER}/isolation/children.py",
+        "        except BaseException:\n            child.kill()\n            self._bury(child, child.bury())\n            raise\n        if",
+        "        except BaseException:\n            raise\n        if",
+        ("tests/jobpipe/worker/isolation/test_kills.py::test_on_cancel_it_is_killed[spins]",),
+    ),
+    Mutation(
         "sqlite: a schedule goes on before the job of its tick is in",
         f"{_STORES}/sqlite/ticking.py",
         "    receipt = None\n    if job is not None:\n",

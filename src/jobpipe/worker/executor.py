@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from rate_envelope_queue import Context, Decision, Envelope, RateLimited, StopEnvelope, StopType, drop
 
-from ..errors import BadInputError, ProcessDied
+from ..errors import BadInputError
 from ..jobtypes.current import CurrentJob, reset_current, set_current
 from ..jobtypes.durable import DurableRun, here
 from ..model import json
@@ -175,7 +175,7 @@ class Executor:
         run = envelope.payload
         try:
             outcome = await self._outcome_in_child(children, run, context)
-        except ProcessDied:
+        except Exception:
             if not run.began_at and not self._held.begin(run):
                 return  # Why begun: a process that cannot start costs the attempt, too
             raise

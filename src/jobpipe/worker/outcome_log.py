@@ -109,6 +109,7 @@ def _log(level: int, run: HeldJob, outcome: Outcome, error: BaseException | None
     if move in (Move.RETRY, Move.FAIL, Move.CANCEL):
         details += (_words(outcome.error),)
     cause = None if error is None or level < logging.WARNING else cause_of(error)
+    has_trace = outcome.error is not None and outcome.error.traceback is not None
     fields = {
         "job_id": claim.id,
         "job_type": claim.type,
@@ -122,7 +123,7 @@ def _log(level: int, run: HeldJob, outcome: Outcome, error: BaseException | None
         0,
         _TEXTS[move],
         (claim.id, claim.type, claim.attempts, *details),
-        None if cause is None else (type(cause), cause, cause.__traceback__),
+        None if cause is None else (type(cause), cause, cause.__traceback__ if has_trace else None),
         extra=fields,
     )
     if cause is not None and outcome.error is not None and outcome.error.traceback is not None:

@@ -285,7 +285,7 @@ def test_step_is_not_run_if_the_lease_was_lost_while_it_loaded_what_is_recorded(
     memory: Jobpipe, calls: Calls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It began beside the one that was told so."""
-    real, lost, beside = memory.store.durable, asyncio.Event(), list[asyncio.Task[int]]()
+    real, lost, beside = memory.store.durable, asyncio.Event(), list[asyncio.Task[str]]()
 
     def durable(id: str) -> Any:
         if calls.note("load") and (

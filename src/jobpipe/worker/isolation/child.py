@@ -141,9 +141,10 @@ def main() -> None:
     assert isinstance(setup, Setup)
     try:
         child = Child(connection, setup)
-    except BaseException:
-        connection.send(Broken(traceback.format_exc()))
-        raise
+    except BaseException as error:
+        words = "".join(traceback.format_exception_only(error)).strip()
+        connection.send(Broken(words, traceback.format_exc()))
+        return
     connection.send(Ready())
     while isinstance(order := connection.next_order(), Start):
         child.run(order)

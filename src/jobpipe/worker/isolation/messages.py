@@ -86,6 +86,7 @@ class Broken(Struct, frozen=True, tag=True):
     """It cannot run jobs, and ends."""
 
     text: str
+    traceback: str
 
 
 class Call(Struct, frozen=True, tag=True):

@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from ...model.lease import Outcome
     from ...model.logs import LogChunk
 
+logger = logging.getLogger("jobpipe")
+
 _PROGRAM = "import sys; sys.path[:] = sys.argv[3:]; from jobpipe.worker.isolation.child import main; main()"
 """Why not `-m`: a new interpreter may look for modules elsewhere than this one does."""
 _START_LIMIT = 120.0
@@ -238,6 +240,7 @@ class ChildProcess(asyncio.Protocol):
                 if not self._is_ready.done():
                     self._is_ready.set_result(None)
             case Broken():
+                logger.error("process %d could not start:\n%s", self.pid, message.traceback)
                 self._fail(ProcessDied(f"the process could not start: {message.text}"))
             case _:
                 # Why compared: a thread that an earlier run has left behind may speak late.
@@ -331,15 +334,15 @@ def _popen(channel: socket.socket) -> subprocess.Popen[bytes]:
 
 
 def _log(message: Record, pid: int) -> None:
-    logger = logging.getLogger(message.logger)
-    if not logger.isEnabledFor(message.level):
+    log = logging.getLogger(message.logger)
+    if not log.isEnabledFor(message.level):
         return
     extra = (
         {} if message.job is None else dict(zip(("job_id", "job_type", "attempt"), message.job, strict=True))
     )
-    record = logger.makeRecord(logger.name, message.level, "", 0, message.message, (), None, extra=extra)
+    record = log.makeRecord(log.name, message.level, "", 0, message.message, (), None, extra=extra)
     record.process = pid
     try:
-        logger.handle(record)
+        log.handle(record)
     except Exception:  # Why: log handlers of the program may raise, which costs no run
-        logging.getLogger("jobpipe").exception("what a child has logged could not be logged")
+        logger.exception("what a child has logged could not be logged")

@@ -13,7 +13,7 @@ from jobpipe import Job, JobStatus
 from ....support.jobs import finished, reached
 from ....support.waiting import until
 from . import handlers
-from .conftest import Lab
+from .conftest import Lab, pipe_on, working
 
 SOON = 10.0
 """Seconds in which a slot is free again, on a machine that is very busy; else it is a fraction of one."""
@@ -135,6 +135,18 @@ def test_what_a_handler_has_started_is_killed_with_it(lab: Lab) -> None:
         await until(lambda: not is_alive(int(started.note or 0)))
 
     lab.run(scenario())
+
+
+def test_a_child_that_cannot_start_costs_an_attempt(caplog: pytest.LogCaptureFixture) -> None:
+    pipe = pipe_on("memory://")
+    pipe.address = "nowhere:pipe"
+    with working(pipe) as lab:
+        message = fails_with(lab.job("pid"), "ProcessDied")
+    assert message == "the process could not start: ModuleNotFoundError: No module named 'nowhere'"
+    why, what = caplog.records
+    assert "Traceback (most recent call last)" in why.getMessage()
+    assert what.exc_info is not None
+    assert what.exc_info[2] is None, "our own frames are no news"
 
 
 def test_a_child_that_died_while_it_was_idle_costs_nothing(lab: Lab) -> None:
