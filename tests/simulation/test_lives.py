@@ -68,7 +68,7 @@ def test_no_life_breaks_a_promise(programs: list[Program], chunk: int) -> None:
     assert sum(each.runs for each in done) > sum(each.jobs for each in done)
     assert sum(each.recorded for each in done) > CHUNK
     assert sum(each.suspensions for each in done) > CHUNK
-    assert sum(each.signals for each in done) > CHUNK / 2
+    assert sum(each.signals for each in done) > CHUNK / 4
 
 
 def test_no_life_with_slots_by_queue_breaks_a_promise(away: None) -> None:
