@@ -244,6 +244,7 @@ def play(
         rhythm=rhythm,
         stopped=frozenset(troupe.stopped),
         lost=frozenset(troupe.lost),
+        forgets_claims=stage.forgets_claims,
     )
 
 

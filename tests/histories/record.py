@@ -168,6 +168,8 @@ class Record:
     """The processes that were asked to stop, and so may have given a job back that went on for a moment."""
     lost: frozenset[int] = frozenset()
     """The processes that were killed, or frozen for long."""
+    forgets_claims: bool = False
+    """May the store have told of a claim that a crash of the server has undone?"""
 
 
 def write_line(path: str | Path, **values: Any) -> None:
