@@ -390,8 +390,8 @@ def _stored(job: StoredJob | None) -> dict[tuple[int, str], StoredRun]:
 
 
 def _kept(run: Run, stored: Mapping[tuple[int, str], StoredRun]) -> StoredRun | None:
-    """The run as the store has it. A suspended one it has not: another has its number, maybe in the same process."""
-    return None if run.how == "suspended" else stored.get((run.attempt, run.worker))
+    """The run as the store has it. One that was suspended or undone it has not: another has its number, maybe in the same process."""
+    return None if run.how in ("suspended", "undone") else stored.get((run.attempt, run.worker))
 
 
 def _by_id(runs: Sequence[Run]) -> dict[str, list[Run]]:

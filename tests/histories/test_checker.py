@@ -424,6 +424,10 @@ def test_what_was_written_is_read_again(tmp_path: Path) -> None:
         Run(id="a", attempt=1, worker=A, began_at=1, ended_at=2, how="done"),
         Run(id="b", attempt=1, worker=A, began_at=1.5),
     ]
+    for what, at in (("begin", 3.0), ("done", 4.0)):
+        write_line(tmp_path / "notes", what=what, id="a", attempt=1, worker=A, at=at)
+    assert [each.how for each in load_runs(tmp_path)] == ["done", "killed", "done"]
+    assert [each.how for each in load_runs(tmp_path, forgets_claims=True)] == ["undone", "killed", "done"]
     write_line(tmp_path / "sent", what="sent", id="a", type="mail", max_retries=3, not_before=1.0, key="")
     write_line(tmp_path / "sent", what="accepted", id="a")
     write_line(tmp_path / "sent", what="cancelled", id="a")
