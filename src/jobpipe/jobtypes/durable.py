@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 import msgspec
 
 from ..errors import BadInputError, LeaseLostError, SignalTimeout, StepResultError, StoreAwayError
+from ..gateway.async_store import AWAY_PAUSES
 from ..gateway.sync import in_thread, is_sync
 from ..model import json
 from ..model.durable import (
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_AWAY_PAUSES = (0.05, 0.2, 1.0)
 _inside_step: ContextVar[bool] = ContextVar("jobpipe.inside_step", default=False)
 
 
@@ -126,9 +126,8 @@ class DurableRun:
         recorded = state.steps.get(name)
         if recorded is None:
             state.refuse_more(name)
-            if connection is None and lent_connections():
-                # Why before the call: a write of nothing is refused where one of the result would be.
-                await self._insist(self._store.write_steps, ())
+            if connection is None:
+                await self._refuse_held_up()  # Why before the call: its result could not be recorded
         await self._use(name, is_in_transaction=connection is not None)
         if recorded is not None:
             return decode(recorded)
@@ -158,6 +157,8 @@ class DurableRun:
         """Return if the sleep is over; else suspend the job until it is."""
         self._check(name)
         self._check_owner("sleep")
+        if self._run.is_finishing:
+            await self._refuse_held_up()
         state = await self._load()
         until = state.sleeps.get(name)
         if until is None:
@@ -193,7 +194,10 @@ class DurableRun:
         self._check_state()
         self._check_owner("finish")
         run = self._run
-        raw = json.encode_result(result)
+        try:
+            raw = json.encode_result(result)
+        except BadInputError as error:
+            raise StepResultError("result", str(error).removeprefix("result ")) from None
         outcome = Outcome(move=Move.SUCCEED, result=raw, progress=run.progress)
         logs = self._worker.unstored_logs_of(run)
         settlement = Settlement(run.claim.lease, outcome, run.started_at, logs)
@@ -271,7 +275,7 @@ class DurableRun:
 
     async def _insist(self, verb: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a verb until the store answers: what has been done must not be forgotten while it is away."""
-        for pause in chain(_AWAY_PAUSES, repeat(_AWAY_PAUSES[-1])):
+        for pause in chain(AWAY_PAUSES, repeat(AWAY_PAUSES[-1])):
             try:
                 return await self._async_store.call(verb, *args, **kwargs)
             except StoreAwayError:
@@ -279,6 +283,11 @@ class DurableRun:
                     raise
             await _pause(pause)
         raise AssertionError  # the pauses have no end
+
+    async def _refuse_held_up(self) -> None:
+        """StoreError if a write would wait for a transaction of this handler's own: one of nothing is refused, too."""
+        if lent_connections():
+            await self._insist(self._store.write_steps, ())
 
     def _keep(self, is_held: bool) -> None:
         if is_held:

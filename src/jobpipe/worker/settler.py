@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import LeaseLostError, StoreAwayError
 from ..failpoints import reach
+from ..gateway.async_store import AWAY_PAUSES
 from ..model.job import Move
 from ..model.lease import Outcome, Settlement
 from .held import HeldJob
@@ -24,7 +25,6 @@ logger = logging.getLogger("jobpipe")
 _MOST = 1_000
 _LAST_WORD = 1.0
 """Seconds that outcomes may still take when the service ends."""
-_AWAY_PAUSES = (0.05, 0.2, 1.0)
 
 
 class Settler:
@@ -86,7 +86,7 @@ class Settler:
             except StoreAwayError as error:
                 if not failures:
                     logger.warning("outcomes cannot be recorded for now, they are kept: %s", error)
-                await asyncio.sleep(_AWAY_PAUSES[min(failures, len(_AWAY_PAUSES) - 1)])
+                await asyncio.sleep(AWAY_PAUSES[min(failures, len(AWAY_PAUSES) - 1)])
                 failures += 1
                 continue
             except Exception:
