@@ -12,6 +12,7 @@ from ..failpoints import reach
 from ..gateway.async_store import AWAY_PAUSES
 from ..model.job import Move
 from ..model.lease import Outcome, Settlement
+from ..model.text import counted
 from .held import HeldJob
 
 if TYPE_CHECKING:
@@ -70,9 +71,8 @@ class Settler:
         _, pending = await asyncio.wait([self._task], timeout=_LAST_WORD)
         if pending:
             self._task.cancel()
-            logger.warning(
-                "%d outcomes could not be recorded: their jobs will run again", len(self._settlements)
-            )
+            jobs = counted(len(self._settlements), "job")
+            logger.warning("%s will run again: the outcome could not be recorded", jobs)
 
     async def _settle_all(self) -> None:
         failures = 0
