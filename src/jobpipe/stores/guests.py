@@ -36,7 +36,8 @@ current_handler: ContextVar[Any] = ContextVar("jobpipe.current_job")
 
 def calling_handler() -> Handler | None:
     """The handler that calls; None outside of one."""
-    return current_handler.get(None)
+    handler: Handler | None = current_handler.get(None)
+    return handler
 
 
 def lent_connections() -> Sequence[Any]:

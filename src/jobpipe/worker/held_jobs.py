@@ -335,21 +335,20 @@ class HeldJobs:
         """What was reported since the last call."""
         taken, self._progress = self._progress, {}
         for lease, progress in taken.items():
-            if (run := self._held.get(lease)) is not None and run.has_transactions:
-                # Why again: a store passes over a job that the transaction of its own handler has locked.
+            if (run := self._held.get(lease)) is not None and run.may_be_locked:
+                # Why again: a store passes over a job that is locked.
                 self._progress.setdefault(lease, progress)
         return list(taken.items())
 
     def unstored_logs(self) -> list[tuple[Lease, LogChunk]]:
-        """What runs have logged that take longer than most."""
+        """What runs have logged that take longer than most; not after `finish`, which has locked the job and has its logs."""
         since = self.now() - _LOG_LATER
         logs = []
         for lease, log in list(self._logging.items()):
-            run = self._held.get(lease)
-            if run is None:
+            if (run := self._held.get(lease)) is None:
                 # A handler went on to log though its job was given back, or has ended.
                 self._logging.pop(lease, None)
-            elif not run.is_ended and run.began_at <= since:
+            elif not (run.is_ended or run.is_finishing) and run.began_at <= since:
                 logs += [(lease, chunk) for chunk in log.unstored()]
         return logs
 

@@ -14,7 +14,7 @@ from ..verb import Conversation, Result, Verb, run
 from . import durable, logs
 
 _LOST = text_of(WORKER_LOST)
-_LEASE_STATE = (LeaseState.HELD, LeaseState.CANCELLING)
+_LEASE_STATE = {False: LeaseState.HELD, True: LeaseState.CANCELLING, None: LeaseState.BUSY}
 """By the column is_cancelling."""
 
 
