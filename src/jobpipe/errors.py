@@ -20,6 +20,7 @@ JobpipeError
   LeaseLostError                       another worker may have the job by now
   StoreError                           something is wrong with the store
     StoreAwayError                     it cannot be reached, or cannot write, at the moment
+      StoreBusyError                   others held its lock for too long
     StoreRefusedError                  it cannot keep the promises, or its schema is newer than the program
   SettingsError(ValueError)            a setting is wrong; `name` names it
   UnauthorizedError                    the service does not accept the client's token, or wants one
@@ -212,6 +213,10 @@ class StoreError(JobpipeError):
 
 class StoreAwayError(StoreError):
     """The store cannot be reached, or cannot write, at the moment; nothing was changed."""
+
+
+class StoreBusyError(StoreAwayError):
+    """Others held the store's lock for so long that the call was given up; nothing was changed."""
 
 
 class StoreRefusedError(StoreError):

@@ -97,6 +97,8 @@ def statuses_change_by_the_table(record: Record) -> Iterator[Violation]:
         if len(ends) > 1:
             yield Violation("two outcomes", id, f"it ended more than once: {statuses}")
         for before, after in pairwise(statuses):
+            if before == after == JobStatus.RUNNING and record.forgets_claims:
+                continue
             if after not in TRANSITIONS[JobStatus(before)].values():
                 yield Violation("transition", id, f"from {before} to {after}: {statuses}")
                 break
@@ -388,8 +390,8 @@ def _stored(job: StoredJob | None) -> dict[tuple[int, str], StoredRun]:
 
 
 def _kept(run: Run, stored: Mapping[tuple[int, str], StoredRun]) -> StoredRun | None:
-    """The run as the store has it. A suspended one it has not: another has its number, maybe in the same process."""
-    return None if run.how == "suspended" else stored.get((run.attempt, run.worker))
+    """The run as the store has it. One that was suspended or undone it has not: another has its number, maybe in the same process."""
+    return None if run.how in ("suspended", "undone") else stored.get((run.attempt, run.worker))
 
 
 def _by_id(runs: Sequence[Run]) -> dict[str, list[Run]]:

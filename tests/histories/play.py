@@ -232,7 +232,7 @@ def play(
         sent=sent,
         accepted=accepted,
         cancelled=cancelled,
-        runs=load_runs(folder),
+        runs=load_runs(folder, forgets_claims=stage.forgets_claims),
         effects=effects,
         seen=seen,
         slept=slept,
@@ -244,6 +244,7 @@ def play(
         rhythm=rhythm,
         stopped=frozenset(troupe.stopped),
         lost=frozenset(troupe.lost),
+        forgets_claims=stage.forgets_claims,
     )
 
 

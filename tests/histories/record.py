@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,7 @@ class Run:
     began_at: float
     ended_at: float | None = None
     how: str = "killed"
-    """done, error, suspended, lost (it was told that its lease is), or broken off; killed if it has not said."""
+    """done, error, suspended, lost (it was told that its lease is), or broken off; killed if it has not said; undone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +168,8 @@ class Record:
     """The processes that were asked to stop, and so may have given a job back that went on for a moment."""
     lost: frozenset[int] = frozenset()
     """The processes that were killed, or frozen for long."""
+    forgets_claims: bool = False
+    """May the store have told of a claim that a crash of the server has undone?"""
 
 
 def write_line(path: str | Path, **values: Any) -> None:
@@ -199,8 +201,11 @@ def load_sent(folder: Path) -> tuple[dict[str, Sent], frozenset[str], frozenset[
     return sent, frozenset(answers["accepted"]), frozenset(answers["cancelled"])
 
 
-def load_runs(folder: Path) -> list[Run]:
-    """What handlers have noted, in the order in which they began."""
+def load_runs(folder: Path, *, forgets_claims: bool = False) -> list[Run]:
+    """What handlers have noted, in the order in which they began.
+
+    Where claims may be undone, one worker may have run a job under one number twice: the first time for nothing.
+    """
     begun: dict[tuple[str, int, str], list[Run]] = {}
     for line in read_lines(folder / NOTES):
         key = line["id"], line["attempt"], line["worker"]
@@ -220,6 +225,9 @@ def load_runs(folder: Path) -> list[Run]:
                     how=line["what"],
                 )
             )
+    if forgets_claims:
+        for runs in begun.values():
+            runs[:-1] = [replace(run, how="undone") for run in runs[:-1]]
     return sorted((run for runs in begun.values() for run in runs), key=lambda run: run.began_at)
 
 

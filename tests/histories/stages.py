@@ -31,6 +31,8 @@ class Stage:
     direct_url: str
     """For who looks on, and must see everything."""
     faults: Mapping[str, Fault] = field(default_factory=dict)
+    forgets_claims: bool = False
+    """May a crash of the server undo claims that were seen? They are not on disk at once."""
 
 
 def _network(proxy: Proxy) -> dict[str, Fault]:
@@ -128,7 +130,7 @@ def _postgres(folder: Path) -> Iterator[Stage]:
                 "a restart of the server": restart,
             }
             url = f"postgresql://postgres@127.0.0.1:{proxy.port}/postgres"
-            yield Stage(url=url, direct_url=server.url, faults=faults)
+            yield Stage(url=url, direct_url=server.url, faults=faults, forgets_claims=True)
     finally:
         server.close()
 

@@ -247,6 +247,9 @@ GOOD_ONES: dict[str, Record] = {
     "a worker that was frozen was told that its lease is lost": replace(
         GOOD, runs=[run(1, "host:3:cccc", 7.5, 9.9, how="lost"), *GOOD.runs]
     ),
+    "a crash of the server has undone a claim": replace(
+        GOOD, events=[*GOOD.events[:2], *GOOD.events[1:]], forgets_claims=True
+    ),
     "a burst is let through": replace(
         another("x", 10.5, 11.5), bounds=[Bound(type="mail", interval=3, burst=2)]
     ),
@@ -274,6 +277,10 @@ BAD_ONES: dict[str, tuple[str, Record]] = {
     "it ran again after it was done": (
         "transition",
         replace(GOOD, events=[*GOOD.events, Event(ORDER, "running")]),
+    ),
+    "it was told twice that it runs": (
+        "transition",
+        replace(GOOD, events=[*GOOD.events[:2], *GOOD.events[1:]]),
     ),
     "it is done without a run": ("outcome", changed(runs=(LOST,), attempts=1)),
     "it is done, and no handler has done it": ("outcome", replace(GOOD, runs=[KILLED])),
@@ -417,6 +424,10 @@ def test_what_was_written_is_read_again(tmp_path: Path) -> None:
         Run(id="a", attempt=1, worker=A, began_at=1, ended_at=2, how="done"),
         Run(id="b", attempt=1, worker=A, began_at=1.5),
     ]
+    for what, at in (("begin", 3.0), ("done", 4.0)):
+        write_line(tmp_path / "notes", what=what, id="a", attempt=1, worker=A, at=at)
+    assert [each.how for each in load_runs(tmp_path)] == ["done", "killed", "done"]
+    assert [each.how for each in load_runs(tmp_path, forgets_claims=True)] == ["undone", "killed", "done"]
     write_line(tmp_path / "sent", what="sent", id="a", type="mail", max_retries=3, not_before=1.0, key="")
     write_line(tmp_path / "sent", what="accepted", id="a")
     write_line(tmp_path / "sent", what="cancelled", id="a")

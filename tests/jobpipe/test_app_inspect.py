@@ -84,7 +84,7 @@ def test_pages_can_be_filtered(on: On) -> None:
 WRONG_PAGES: list[tuple[str, Any]] = [
     *[("limit", value) for value in (0, 501, -1, "5", 1.5, True, None)],
     *[("cursor", value) for value in ("", "x", "-1", "1.5", "٣", "9" * 19, 5, "1 OR 1=1")],
-    *[("status", value) for value in ("waiting", "", "DONE", 1)],
+    *[("status", value) for value in ("pending", "", "DONE", 1)],
     *[("type", value) for value in ("", "a b")],
     *[("queue", value) for value in ("a\n", 5)],
     *[(field, value) for field in ("error", "text") for value in ("", "a" * 201, "\0", "\ud800", 5)],
@@ -154,7 +154,7 @@ def test_the_statistics_count_every_status(on: On) -> None:
         await one_of_each(pipe)
         await pipe.enqueue("echo", queue="other")
         stats = await pipe.stats()
-        assert (stats.scheduled, stats.queued, stats.running) == (1, 2, 1)
+        assert (stats.scheduled, stats.waiting, stats.queued, stats.running) == (1, 1, 2, 1)
         assert (stats.done, stats.failed, stats.cancelled) == (1, 1, 1)
         assert stats.per_second == dict.fromkeys(map(str, JobStatus), 0.0)
 

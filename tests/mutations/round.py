@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from .table import Mutation
+from .mutation import Mutation
 
 ROOT = Path(__file__).parents[2]
 _COPIED = ("src", "tests")

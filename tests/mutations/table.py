@@ -5,43 +5,30 @@ The text to be replaced must be there exactly once: code that moves takes its mu
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from .durable import DURABLE
+from .mutation import CONTRACTS, STORES, Mutation
 
-_STORES = "src/jobpipe/stores"
 _WORKER = "src/jobpipe/worker"
-_MEMORY = "tests/jobpipe/stores/test_memory_store.py::TestMemoryStore"
-_SQLITE = "tests/jobpipe/stores/test_sqlite_store.py::TestSqliteStore"
+_MEMORY, _SQLITE = CONTRACTS["memory"], CONTRACTS["sqlite"]
 _RUNS = "tests/jobpipe/worker/test_runner.py"
 _STOPS = "tests/jobpipe/worker/test_runner_stop.py"
 _MARKS = "tests/faults/test_marks.py"
 
-
-class Mutation(NamedTuple):
-    """One thing less."""
-
-    name: str
-    path: str
-    old: str
-    new: str
-    tests: tuple[str, ...]
-    """Each of them must fail."""
-
-
 MUTATIONS = (
     Mutation(
         "memory: no fence on settle",
-        f"{_STORES}/memory/store.py",
+        f"{STORES}/memory/store.py",
         "        record = self._held(lease)\n        if record is None:\n            known =",
         "        record = self._ledger.leased.get(lease.id)\n        if record is None:\n            known =",
         (
             f"{_MEMORY}::test_same_worker_with_its_old_lease_is_refused_too",
             f"{_MEMORY}::test_old_settlement_is_refused_while_the_next_run_is_under_way",
-            "tests/simulation/test_lives.py::test_no_life_breaks_a_promise[1]",
+            "tests/simulation/test_lives.py::test_no_life_breaks_a_promise[4]",
         ),
     ),
     Mutation(
         "sqlite: no fence on settle",
-        f"{_STORES}/sqlite/sql/settle.sql",
+        f"{STORES}/sqlite/sql/settle.sql",
         "WHERE jobs.id = told.id AND jobs.token = told.token AND jobs.lease_until IS NOT NULL",
         "WHERE jobs.id = told.id AND jobs.lease_until IS NOT NULL",
         (
@@ -51,7 +38,7 @@ MUTATIONS = (
     ),
     Mutation(
         "memory: a claim does not count the attempt",
-        f"{_STORES}/memory/runs.py",
+        f"{STORES}/memory/runs.py",
         "    record.attempts += 1\n    record.runs += 1\n",
         "    record.runs += 1\n",
         (
@@ -61,7 +48,7 @@ MUTATIONS = (
     ),
     Mutation(
         "sqlite: a claim does not count the attempt",
-        f"{_STORES}/sqlite/sql/claim.sql",
+        f"{STORES}/sqlite/sql/claim.sql",
         "    attempts = attempts + told.begins,\n",
         "",
         (
@@ -71,9 +58,9 @@ MUTATIONS = (
     ),
     Mutation(
         "memory: a rescue does not look at the lease",
-        f"{_STORES}/memory/store.py",
-        "lost = [record for record in self._ledger.leased.values() if record.lease_until <= now]",
-        "lost = list(self._ledger.leased.values())",
+        f"{STORES}/memory/runs.py",
+        "lost = [record for record in ledger.leased.values() if record.lease_until <= now]",
+        "lost = list(ledger.leased.values())",
         (
             f"{_MEMORY}::test_live_lease_is_not_rescued",
             f"{_MEMORY}::test_only_the_lease_that_was_extended_lives_on",
@@ -81,21 +68,21 @@ MUTATIONS = (
     ),
     Mutation(
         "sqlite: a rescue does not look at the lease again",
-        f"{_STORES}/sqlite/leasing.py",
+        f"{STORES}/sqlite/leasing.py",
         'cursor.execute(sql("expired"), {"now": now, "limit": limit}).fetchall()',
         'cursor.execute(sql("expired"), {"now": 1e12, "limit": limit}).fetchall()',
         (f"{_SQLITE}::test_only_the_lease_that_was_extended_lives_on",),
     ),
     Mutation(
         "memory: a tick fires as often as it is asked for",
-        f"{_STORES}/memory/entries.py",
+        f"{STORES}/memory/entries.py",
         "return entry is not None and not entry.is_paused and entry.next_at == tick_at",
         "return entry is not None and not entry.is_paused",
         (f"{_MEMORY}::test_tick_fires_once", f"{_MEMORY}::test_tick_from_all_sides_is_one_job"),
     ),
     Mutation(
         "sqlite: a tick fires as often as it is asked for",
-        f"{_STORES}/sqlite/sql/is_next_tick.sql",
+        f"{STORES}/sqlite/sql/is_next_tick.sql",
         "AND next_at = ?",
         "AND ? IS NOT NULL",
         (f"{_SQLITE}::test_tick_fires_once", f"{_SQLITE}::test_tick_from_all_sides_is_one_job"),
@@ -165,7 +152,7 @@ MUTATIONS = (
     ),
     Mutation(
         "sqlite: a schedule goes on before the job of its tick is in",
-        f"{_STORES}/sqlite/ticking.py",
+        f"{STORES}/sqlite/ticking.py",
         "    receipt = None\n    if job is not None:\n",
         '    values = {"name": name, "tick_at": tick_at, "next_at": next_at, "job": job and job.id}\n'
         '    cursor.execute(sql("advance"), values)\n'
@@ -176,11 +163,12 @@ MUTATIONS = (
     ),
     Mutation(
         "sqlite: jobs are there before the batch is whole",
-        f"{_STORES}/sqlite/store.py",
+        f"{STORES}/sqlite/store.py",
         '            reach("enqueue-inside")\n',
         '            cursor.execute("COMMIT")\n'
         '            cursor.execute("BEGIN IMMEDIATE")\n'
         '            reach("enqueue-inside")\n',
         (f"{_MARKS}::test_enqueue_may_die_at_every_mark[sqlite]",),
     ),
+    *DURABLE,
 )

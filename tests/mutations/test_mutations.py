@@ -6,15 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from .mutation import Mutation
 from .round import ROOT, GoneError, applied, copied, survivors
-from .table import MUTATIONS, Mutation
+from .table import MUTATIONS
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
 def test_what_a_mutation_takes_out_is_in_the_source_once_and_its_tests_are_there(mutation: Mutation) -> None:
     assert (ROOT / mutation.path).read_text(encoding="utf-8").count(mutation.old) == 1
     assert mutation.tests
-    sources = "".join(path.read_text(encoding="utf-8") for path in ROOT.glob("src/jobpipe/testing/*.py"))
+    sources = "".join(path.read_text(encoding="utf-8") for path in ROOT.glob("src/jobpipe/testing/**/*.py"))
     for test in mutation.tests:
         path, *_, name = test.split("::")
         assert f"def {name.partition('[')[0]}(" in sources + (ROOT / path).read_text(encoding="utf-8")

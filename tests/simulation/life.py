@@ -326,6 +326,8 @@ class Life:
 
     def _stop_all(self) -> None:
         self._is_ending = True
+        # Why: who has just been started cannot be asked to stop yet.
+        self._run(lambda: all(each.runner is not None for _, each in self._living()), GRACE)
         for _, process in self._living():
             process.stop()
         if not self._run(lambda: not self._living(), GRACE + 5.0):

@@ -66,9 +66,9 @@ def test_no_life_breaks_a_promise(programs: list[Program], chunk: int) -> None:
             done.append(live(seed, programs, store))
     assert sum(each.ticks for each in done) > CHUNK
     assert sum(each.runs for each in done) > sum(each.jobs for each in done)
-    assert sum(each.recorded for each in done) > CHUNK
-    assert sum(each.suspensions for each in done) > CHUNK
-    assert sum(each.signals for each in done) > CHUNK / 2
+    assert sum(each.recorded for each in done) > CHUNK / 2
+    assert sum(each.suspensions for each in done) > CHUNK / 2
+    assert sum(each.signals for each in done) > CHUNK / 10
 
 
 def test_no_life_with_slots_by_queue_breaks_a_promise(away: None) -> None:

@@ -64,5 +64,6 @@ async def lead_to(pipe: Jobpipe, status: JobStatus, id: str | None = None, **opt
 
 
 async def one_of_each(pipe: Jobpipe) -> None:
-    for status in reversed(JobStatus):  # Why reversed: a queued one must not be in the way of a claim
+    others = [status for status in reversed(JobStatus) if status is not JobStatus.QUEUED]
+    for status in (*others, JobStatus.QUEUED):  # Why last: it must not be in the way of a claim
         await lead_to(pipe, status)

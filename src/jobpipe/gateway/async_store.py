@@ -26,6 +26,8 @@ from .sync import is_sync
 P = ParamSpec("P")
 T = TypeVar("T")
 
+AWAY_PAUSES = (0.05, 0.2, 1.0)
+"""Seconds between the first calls to a store that is away; the last ones go on."""
 _THREADS = 8
 _MOST_TOGETHER = 1_000
 """Batches in one insert."""

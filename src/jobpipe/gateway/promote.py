@@ -13,11 +13,16 @@ from uuid import uuid4
 
 from ..errors import DuplicateError, JobConflictError, StoreRefusedError
 from ..model.counts import WorkerInfo
+from ..model.durable import DurableState
 from ..model.job import PENDING, JobStatus
+from ..model.newjob import ExportedJob
 from ..model.text import counted
 from ..stores.base import JobStore, Store, WatchStore
 
-_BATCH = 1_000
+_FEWEST, _MOST = 20, 1_000
+"""Jobs that move together: few at first, as each may have megabytes of logs, results of steps and signals."""
+_LARGE = 16 * 1_048_576
+"""Bytes that are to move together, about."""
 _LOOK_EVERY = 0.25
 _PROBED_FOR = 10.0
 
@@ -76,9 +81,10 @@ def _is_same(source: WatchStore, target: WatchStore) -> bool:
 
 def _move_jobs(source: Store, target: Store, report: Callable[[Moved], None]) -> Moved:
     moved = Moved(jobs=0, of=_count(source, *PENDING), already=0)
-    after = 0
+    after, limit = 0, _FEWEST
     report(moved)
-    while exported := source.export(_BATCH, after):
+    while exported := source.export(limit, after):
+        limit = max(_FEWEST, min(_MOST, len(exported) * _LARGE // max(sum(map(_size, exported)), 1)))
         after = exported[-1].number
         try:
             new = target.adopt(exported)
@@ -95,6 +101,15 @@ def _move_jobs(source: Store, target: Store, report: Callable[[Moved], None]) ->
         moved = replace(moved, jobs=moved.jobs + gone, already=moved.already + len(exported) - new)
         report(moved)
     return moved
+
+
+def _size(exported: ExportedJob) -> int:
+    """Bytes that it takes, about."""
+    state = exported.durable or DurableState()
+    recorded = sum(len(step.result) for step in state.steps) + sum(
+        len(each.payload) for each in state.signals
+    )
+    return len(exported.job.payload) + recorded + sum(chunk.size for chunk in exported.logs) + 1
 
 
 def _come_to_rest(source: Store, wait_for: Callable[[str], None]) -> None:

@@ -10,15 +10,22 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
-from functools import lru_cache, partial
+from functools import partial
 from inspect import isawaitable, iscoroutinefunction
 from itertools import chain, repeat
-from types import FunctionType
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 import msgspec
 
-from ..errors import BadInputError, LeaseLostError, SignalTimeout, StepResultError, StoreAwayError
+from ..errors import (
+    BadInputError,
+    LeaseLostError,
+    SignalTimeout,
+    StepResultError,
+    StoreAwayError,
+    StoreBusyError,
+)
+from ..gateway.async_store import AWAY_PAUSES
 from ..gateway.sync import in_thread, is_sync
 from ..model import json
 from ..model.durable import (
@@ -36,8 +43,7 @@ from ..model.lease import Claim, Outcome, Settlement
 from ..model.logs import LogChunk
 from ..model.outcome import Suspension
 from ..stores.guests import lent_connections
-from . import models
-from .signature import result_model
+from .results import decoder_of
 
 if TYPE_CHECKING:
     from rate_envelope_queue import Context
@@ -47,7 +53,6 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_AWAY_PAUSES = (0.05, 0.2, 1.0)
 _inside_step: ContextVar[bool] = ContextVar("jobpipe.inside_step", default=False)
 
 
@@ -121,17 +126,16 @@ class DurableRun:
         self._check(name)
         if is_sync() and iscoroutinefunction(function):
             raise BadInputError("function", "is a coroutine function: use `await job.step(…)` with it")
-        decode = _decoder_of(function)
+        decode = decoder_of(function)
         state = await self._load()
         recorded = state.steps.get(name)
         if recorded is None:
             state.refuse_more(name)
-            if connection is None and lent_connections():
-                # Why before the call: a write of nothing is refused where one of the result would be.
-                await self._insist(self._store.write_steps, ())
+            if connection is None:
+                await self._refuse_held_up()  # Why before the call: its result could not be recorded
         await self._use(name, is_in_transaction=connection is not None)
         if recorded is not None:
-            return decode(recorded)
+            return decode(recorded, name)
         self._check_state()  # Why again: the lease may have been lost meanwhile
         began_at = self._now()
         try:
@@ -151,13 +155,20 @@ class DurableRun:
                 await _end_of(self._store.write_step_in(connection, lease, step))
             except LeaseLostError:
                 self._keep(False)
+            except BadInputError as error:
+                if error.field != "connection":
+                    raise
+                # Why final: the function was called, and the next run would bring the same connection.
+                raise StepResultError("connection", str(error).removeprefix("connection ")) from None
             state.unsure[name] = raw
-        return decode(raw)
+        return decode(raw, name)
 
     async def sleep(self, name: str, seconds: float) -> None:
         """Return if the sleep is over; else suspend the job until it is."""
         self._check(name)
         self._check_owner("sleep")
+        if self._run.is_finishing:
+            await self._refuse_held_up()
         state = await self._load()
         until = state.sleeps.get(name)
         if until is None:
@@ -193,7 +204,10 @@ class DurableRun:
         self._check_state()
         self._check_owner("finish")
         run = self._run
-        raw = json.encode_result(result)
+        try:
+            raw = json.encode_result(result)
+        except BadInputError as error:
+            raise StepResultError("result", str(error).removeprefix("result ")) from None
         outcome = Outcome(move=Move.SUCCEED, result=raw, progress=run.progress)
         logs = self._worker.unstored_logs_of(run)
         settlement = Settlement(run.claim.lease, outcome, run.started_at, logs)
@@ -271,14 +285,20 @@ class DurableRun:
 
     async def _insist(self, verb: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a verb until the store answers: what has been done must not be forgotten while it is away."""
-        for pause in chain(_AWAY_PAUSES, repeat(_AWAY_PAUSES[-1])):
+        for pause in chain(AWAY_PAUSES, repeat(AWAY_PAUSES[-1])):
             try:
                 return await self._async_store.call(verb, *args, **kwargs)
-            except StoreAwayError:
-                if self._context.done:
+            except StoreAwayError as error:
+                # Why not where it is busy: what holds the lock may be a transaction of this very handler.
+                if self._context.done or isinstance(error, StoreBusyError):
                     raise
             await _pause(pause)
         raise AssertionError  # the pauses have no end
+
+    async def _refuse_held_up(self) -> None:
+        """StoreError if a write would wait for a transaction of this handler's own: one of nothing is refused, too."""
+        if lent_connections():
+            await self._insist(self._store.write_steps, ())
 
     def _keep(self, is_held: bool) -> None:
         if is_held:
@@ -360,33 +380,3 @@ async def _pause(seconds: float) -> None:
         threading.Event().wait(seconds)
     else:
         await asyncio.sleep(seconds)
-
-
-def _decoder_of(function: Callable[..., Any]) -> Callable[[bytes], Any]:
-    """From JSON to what the function says that it returns."""
-    if not callable(function):
-        raise BadInputError("function", f"must be a function, got {function!r}")
-    holds_others = not isinstance(function, FunctionType) or function.__closure__ or function.__defaults__
-    # Why not always known: what a function holds, such as a connection, is not to be kept.
-    return _decoder(function) if holds_others else _known_decoder(function)
-
-
-def _decoder(function: Callable[..., Any]) -> Callable[[bytes], Any]:
-    try:
-        read = msgspec.json.Decoder(result_model(function), dec_hook=models.make).decode
-    except (TypeError, ValueError):
-        return msgspec.json.decode
-
-    def decode(raw: bytes) -> Any:
-        try:
-            return read(raw)
-        except msgspec.ValidationError as error:
-            name = getattr(function, "__name__", "the function")
-            raise StepResultError(
-                f"the recorded result of {name}", f"does not fit its annotation: {error}"
-            ) from None
-
-    return decode
-
-
-_known_decoder = lru_cache(maxsize=1_000)(_decoder)

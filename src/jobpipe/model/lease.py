@@ -91,9 +91,11 @@ class ClaimResult(Struct, frozen=True):
 
 
 class LeaseState(StrEnum):
-    """What an extension found."""
+    """What an extension, or a begin, found."""
 
     HELD = "held"
+    BUSY = "busy"
+    """Held, but a transaction of others has the job locked: its begin is not noted, and is to be told again."""
     CANCELLING = "cancelling"
     """Held, but the job is to be cancelled."""
     LOST = "lost"

@@ -84,8 +84,10 @@ def _wanted(problem: str, name: str, type: Any, steps: list[str]) -> str | None:
         if match:
             return words if isinstance(words, str) else words(match, name)
     if problem.startswith(("Invalid enum value ", "Invalid value ")):
-        choices = ", ".join(dict.fromkeys(_choices(type, steps)))
-        return f"must be one of {choices}" if choices else "must be one of the known values"
+        choices = list(dict.fromkeys(_choices(type, steps)))
+        if len(choices) == 1:
+            return f"must be {choices[0]!r}"
+        return f"must be one of {', '.join(map(str, choices)) or 'the known values'}"
     return None
 
 
@@ -166,17 +168,17 @@ def _nodes(type: Any, steps: list[str]) -> list[Any]:
     return nodes
 
 
-def _choices(type: Any, steps: list[str]) -> Iterator[str]:
+def _choices(type: Any, steps: list[str]) -> Iterator[Any]:
     """The values that are known at a place of a type, as far as it says so."""
     from msgspec import inspect
 
     for node in _nodes(type, steps):
         if isinstance(node, inspect.EnumType):
-            yield from (str(each.value) for each in node.cls)
+            yield from (each.value for each in node.cls)
         elif isinstance(node, inspect.LiteralType):
-            yield from map(str, node.values)
+            yield from node.values
         elif isinstance(node, inspect.StructType) and node.tag is not None:
-            yield str(node.tag)
+            yield node.tag
 
 
 def _members(node: Any) -> Iterator[Any]:

@@ -24,6 +24,9 @@ class Handler(Protocol):
     """The job that a handler runs."""
 
     @property
+    def id(self) -> str: ...
+
+    @property
     def connections(self) -> Sequence[Any]:
         """Those on which it has recorded something in a transaction of its own, which may be open."""
 
@@ -31,9 +34,15 @@ class Handler(Protocol):
 current_handler: ContextVar[Any] = ContextVar("jobpipe.current_job")
 
 
+def calling_handler() -> Handler | None:
+    """The handler that calls; None outside of one."""
+    handler: Handler | None = current_handler.get(None)
+    return handler
+
+
 def lent_connections() -> Sequence[Any]:
     """Those of the calling handler; none outside of one."""
-    handler: Handler | None = current_handler.get(None)
+    handler = calling_handler()
     return () if handler is None else handler.connections
 
 

@@ -67,12 +67,15 @@ class Expiring:
         assert sorted(ids(take(store, 10))) == ["lost", "released", "retried", "snoozed"]
 
     def test_retry_by_hand_after_a_run_does_not_expire(self, store: Store, harness: StoreHarness) -> None:
-        put(store, new_job("ran", expires_in=10.0), new_job("never", expires_in=10.0))
+        put(store, *(new_job(id, expires_in=10.0) for id in ("ran", "given-back", "never")))
         store.cancel(["never"])
-        finish(store, take_one(store), Move.FAIL, error=BOOM)
+        ran, given_back = take(store, 10)
+        finish(store, ran, Move.FAIL, error=BOOM)
+        finish(store, given_back, Move.SNOOZE, delay=60)
+        store.cancel(["given-back"])
         harness.elapse(11)
-        store.retry(["ran", "never"])
-        assert ids(take(store, 10)) == ["ran"]
+        store.retry(["ran", "given-back", "never"])
+        assert sorted(ids(take(store, 10))) == ["given-back", "ran"]
         assert look(store, "never").status is EXPIRED
 
     def test_claimed_ahead_it_begins_before_its_expiry_or_never(

@@ -23,6 +23,8 @@ logger = logging.getLogger("jobpipe")
 
 _TOLD_AFTER = 0.005
 """Seconds after which the store is told."""
+_BUSY_PAUSE = 0.05
+"""Seconds after which it is told again of a job that was locked: for long, if by a transaction of its own handler."""
 _AWAY_PAUSE = 1.0
 
 Told = tuple[list[Lease], list[float]]
@@ -61,13 +63,15 @@ class Begins:
             run.is_begin_told = True
         return [run.claim.lease for run in runs], [run.started_at for run in runs]
 
-    def stored(self, states: Mapping[Lease, LeaseState]) -> None:
-        """The store was told of them, and has answered."""
+    def stored(self, states: Mapping[Lease, LeaseState]) -> bool:
+        """The store was told of them, and has answered; False if it is to be told of some again."""
+        known = {lease: state for lease, state in states.items() if state is not LeaseState.BUSY}
         for run in list(self._begun):
-            if run.claim.lease in states:
+            if run.claim.lease in known:
                 self._begun.discard(run)
                 run.is_begin_stored = True
-        self._held.handle_states(states)
+        self._held.handle_states(known)
+        return len(known) == len(states)
 
     # On the event loop
 
@@ -114,7 +118,8 @@ class Begins:
         pause = _TOLD_AFTER
         try:
             states = await self._async_store.call(self._store.begin, leases, started_at)
-            self.stored(dict(zip(leases, states, strict=True)))
+            if not self.stored(dict(zip(leases, states, strict=True))):
+                pause = _BUSY_PAUSE
         except StoreError as error:
             logger.debug("%d jobs have begun, which cannot be stored for now: %s", len(leases), error)
             pause = _AWAY_PAUSE

@@ -16,6 +16,7 @@ from rate_envelope_queue import AsyncRateEnvelopeQueue, Envelope
 
 from ..errors import StoreError
 from ..failpoints import reach
+from ..gateway.async_store import AWAY_PAUSES
 from ..model.job import Move
 from ..model.lease import Claim, ClaimResult, Outcome, Room
 from ..model.outcome import BrokenJob, error_of
@@ -33,7 +34,6 @@ logger = logging.getLogger("jobpipe")
 
 POLL = 1.0
 """Seconds after which it looks for jobs even if it was not woken."""
-_AWAY_PAUSES = (0.05, 0.2, 1.0)
 
 
 class ClaimLoop:
@@ -95,7 +95,7 @@ class ClaimLoop:
             except StoreError as error:
                 if not failures:
                     logger.warning("no jobs can be claimed for now: %s", error)
-                pause = _AWAY_PAUSES[min(failures, len(_AWAY_PAUSES) - 1)]
+                pause = AWAY_PAUSES[min(failures, len(AWAY_PAUSES) - 1)]
                 failures += 1
             except Exception:
                 logger.exception("no jobs could be claimed; trying again")
@@ -106,7 +106,7 @@ class ClaimLoop:
                         continue
                     if result.due_in is not None:
                         # Why not at once: what is due and was not claimed cannot be, for now.
-                        pause = min(pause, result.due_in or _AWAY_PAUSES[0])
+                        pause = min(pause, result.due_in or AWAY_PAUSES[0])
             pause = min(pause, *(pool.prefetch.pause(pool.unended) for pool in self._pools.all))
             try:
                 async with asyncio.timeout(max(pause, 0.001)):

@@ -263,7 +263,13 @@ class Executor:
 
     async def _end_finishing(self, run: HeldJob, error: BaseException | None = None) -> None:
         """The handler has written the outcome in a transaction of its own: see whether that was committed."""
-        if await self._held.is_still_leased(run):
+        is_leased = await self._held.is_still_leased(run)
+        if is_leased is None:
+            self._held.lose(run)
+            if run.span is not None:
+                run.span.end(None, error)
+            return
+        if is_leased:
             run.is_finishing = False
             error = error or RuntimeError(
                 "the transaction in which the handler called `finish` was not committed"
@@ -272,7 +278,9 @@ class Executor:
             return
         if error is not None:
             logger.warning(
-                "job %s is done; what its handler raised afterwards does not count: %r", run.claim.id, error
+                "job %s was finished, or taken back; what its handler raised afterwards does not count: %r",
+                run.claim.id,
+                error,
             )
         self._end(run, Outcome(move=Move.SUCCEED, progress=run.progress))
 

@@ -83,6 +83,11 @@ class HeldJob:
         return self.durable is not None and self.durable.has_transactions
 
     @property
+    def may_be_locked(self) -> bool:
+        """May its row be locked: by a transaction of its handler's own, or by who tells that it has begun?"""
+        return self.has_transactions or not self.is_begin_stored
+
+    @property
     def lacks_key(self) -> bool:
         """Is it to be given back with its key, so that the limits of its type hold for it?"""
         limit = self.job_type.limit

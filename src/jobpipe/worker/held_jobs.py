@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from rate_envelope_queue import AsyncRateEnvelopeQueue
 
 from ..errors import LeaseLostError, StoreError
+from ..gateway.async_store import AWAY_PAUSES
 from ..model.job import Progress
 from ..model.lease import Claim, Lease, LeaseState
 from ..model.logs import LogChunk
@@ -33,8 +34,6 @@ logger = logging.getLogger("jobpipe")
 
 _LOG_LATER = 0.25
 """Seconds within which most runs end: what these log is stored with their outcomes."""
-
-
 _TO_CLEAN_UP = 1.0  # seconds, for a handler that was told that its lease is lost
 
 
@@ -215,14 +214,16 @@ class HeldJobs:
         """What it has logged that may not be stored yet."""
         return () if run.log is None else tuple(run.log.unstored())
 
-    async def is_still_leased(self, run: HeldJob) -> bool:
-        """Is it not settled? True also where the store cannot tell: to settle it again changes nothing."""
-        try:
-            (state,) = await self._async_store.call(self._store.extend, [run.claim.lease], self._lease)
-        except Exception as error:
-            logger.warning("whether job %s is finished cannot be told: %s", run.claim.id, error)
-            return True
-        return state is not LeaseState.LOST
+    async def is_still_leased(self, run: HeldJob) -> bool | None:
+        """Is it not settled? None if the store is away for so long that the end of the lease will tell."""
+        for pause in (*AWAY_PAUSES, *AWAY_PAUSES[-1:] * 2):
+            try:
+                (state,) = await self._async_store.call(self._store.extend, [run.claim.lease], self._lease)
+                return state is not LeaseState.LOST
+            except Exception as error:
+                logger.warning("whether job %s is finished cannot be told yet: %s", run.claim.id, error)
+            await asyncio.sleep(pause)
+        return None
 
     # Giving back
 
@@ -334,21 +335,20 @@ class HeldJobs:
         """What was reported since the last call."""
         taken, self._progress = self._progress, {}
         for lease, progress in taken.items():
-            if (run := self._held.get(lease)) is not None and run.has_transactions:
-                # Why again: a store passes over a job that the transaction of its own handler has locked.
+            if (run := self._held.get(lease)) is not None and run.may_be_locked:
+                # Why again: a store passes over a job that is locked.
                 self._progress.setdefault(lease, progress)
         return list(taken.items())
 
     def unstored_logs(self) -> list[tuple[Lease, LogChunk]]:
-        """What runs have logged that take longer than most."""
+        """What runs have logged that take longer than most; not after `finish`, which has locked the job and has its logs."""
         since = self.now() - _LOG_LATER
         logs = []
         for lease, log in list(self._logging.items()):
-            run = self._held.get(lease)
-            if run is None:
+            if (run := self._held.get(lease)) is None:
                 # A handler went on to log though its job was given back, or has ended.
                 self._logging.pop(lease, None)
-            elif not run.is_ended and run.began_at <= since:
+            elif not (run.is_ended or run.is_finishing) and run.began_at <= since:
                 logs += [(lease, chunk) for chunk in log.unstored()]
         return logs
 

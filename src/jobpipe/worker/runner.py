@@ -22,6 +22,7 @@ from rate_envelope_queue import AsyncRateEnvelopeQueue, Clock, SystemClock
 
 from ..model.counts import WorkerInfo
 from ..model.gate import Limit
+from ..model.text import counted
 from ..stores.base import News
 from .claim_loop import ClaimLoop
 from .executor import Executor
@@ -133,7 +134,8 @@ class Runner:
                 await self.held.wait_until_none()
         except TimeoutError:
             late = self.held.all()
-            logger.warning("%d jobs did not end within %g s: they are given back", len(late), grace)
+            jobs = counted(len(late), "job")
+            logger.warning("%s did not end within %g s: given back", jobs, grace)
             await self.held.give_back(late, also_begun=True)
         await self.held.begins.stop()
         await self.queue.terminate()

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 from ..errors import LeaseLostError, StoreAwayError
 from ..failpoints import reach
+from ..gateway.async_store import AWAY_PAUSES
 from ..model.job import Move
 from ..model.lease import Outcome, Settlement
+from ..model.text import counted
 from .held import HeldJob
 
 if TYPE_CHECKING:
@@ -24,7 +26,6 @@ logger = logging.getLogger("jobpipe")
 _MOST = 1_000
 _LAST_WORD = 1.0
 """Seconds that outcomes may still take when the service ends."""
-_AWAY_PAUSES = (0.05, 0.2, 1.0)
 
 
 class Settler:
@@ -70,9 +71,8 @@ class Settler:
         _, pending = await asyncio.wait([self._task], timeout=_LAST_WORD)
         if pending:
             self._task.cancel()
-            logger.warning(
-                "%d outcomes could not be recorded: their jobs will run again", len(self._settlements)
-            )
+            jobs = counted(len(self._settlements), "job")
+            logger.warning("%s will run again: the outcome could not be recorded", jobs)
 
     async def _settle_all(self) -> None:
         failures = 0
@@ -86,7 +86,7 @@ class Settler:
             except StoreAwayError as error:
                 if not failures:
                     logger.warning("outcomes cannot be recorded for now, they are kept: %s", error)
-                await asyncio.sleep(_AWAY_PAUSES[min(failures, len(_AWAY_PAUSES) - 1)])
+                await asyncio.sleep(AWAY_PAUSES[min(failures, len(AWAY_PAUSES) - 1)])
                 failures += 1
                 continue
             except Exception:

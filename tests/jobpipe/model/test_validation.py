@@ -150,6 +150,7 @@ VALUES: list[tuple[Any, Any, str, str]] = [
     ("x", bytes, "must be a base64 string", ""),
     ("huge", Size, "must be one of small, large", ""),
     ("c", Literal["a", "b"], "must be one of a, b", ""),
+    ("c", Literal["a"], "must be 'a'", ""),
     ({"type": "cow"}, Cat | Dog, "must be one of cat, dog", ""),
 ]
 

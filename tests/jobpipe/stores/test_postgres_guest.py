@@ -27,6 +27,7 @@ from jobpipe import (
     StoreError,
 )
 from jobpipe.model.job import Progress
+from jobpipe.model.lease import LeaseState
 from jobpipe.stores.base import LogChunk, News
 from jobpipe.stores.postgres import PostgresStore
 from jobpipe.testing import ManualTime, new_job
@@ -311,3 +312,24 @@ def test_step_in_an_open_transaction_holds_up_no_heartbeat(postgres_url: str, po
         own.commit()
         assert [each.id for each in store.rescue()] == ["a"]
         assert step_names(store, "a") == ["s"]
+
+
+def test_begin_passes_over_a_job_that_its_handler_has_locked(postgres_url: str, postgres: str) -> None:
+    """It was claimed ahead, and has recorded a step before the store was told that it runs."""
+    with (
+        closing(PostgresStore(postgres_url)) as store,
+        psycopg.connect(postgres) as own,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        store.migrate()
+        put(store, new_job("a"), new_job("b"))
+        leases = [claim.lease for claim in store.claim("w", ["work"], 2, 60, begin=0).claims]
+        store.write_step_in(own, leases[0], step("s"))
+        states = pool.submit(store.begin, leases, [0.0, 0.0]).result(LIMIT)
+        assert states == [LeaseState.BUSY, LeaseState.HELD]
+        own.commit()
+        assert store.begin(leases, [0.0, 0.0]) == [LeaseState.HELD, LeaseState.HELD]
+        assert [(job.status, job.attempts) for id in "ab" if (job := store.get(id))] == [
+            (JobStatus.RUNNING, 1),
+            (JobStatus.RUNNING, 1),
+        ]

@@ -16,6 +16,7 @@ from jobpipe.stores.base import LeaseState
 from jobpipe.stores.postgres import PostgresStore
 from jobpipe.stores.postgres.statements import Statements
 from jobpipe.testing import new_job
+from jobpipe.testing.durable.tools import signal_of, step
 from jobpipe.testing.scheduling import ENTRY
 from jobpipe.testing.tools import finish, put, take
 
@@ -74,6 +75,30 @@ def test_queue_that_another_has_for_himself_is_waited_for_some_seconds_at_the_mo
     other.rollback()
     put(store, new_job("a"))
     assert store.fire_tick(ENTRY.name, tick_at, tick_at + 60, new_job("b"), capacity=5)
+
+
+# Transactions of handlers
+
+
+def test_job_that_a_handler_has_locked_is_waited_for_some_seconds_at_the_most(
+    store: PostgresStore, other: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jobpipe.stores.postgres.session._PATIENCE", 50)
+    put(store, new_job("a"))
+    (claim,) = take(store)
+    store.write_step_in(other, claim.lease, step("s"))
+    with ThreadPoolExecutor(1) as pool:
+        for call in (
+            lambda: store.signal("a", signal_of()),
+            lambda: store.cancel(["a"]),
+            lambda: store.retry(["a"]),
+            lambda: store.delete(["a"]),
+            lambda: store.release([claim.lease]),
+        ):
+            with pytest.raises(StoreAwayError, match="others held up a statement"):
+                pool.submit(call).result(LIMIT)
+    other.commit()
+    assert store.cancel(["a"]) == [JobStatus.RUNNING]
 
 
 # Limits

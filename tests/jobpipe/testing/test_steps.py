@@ -108,6 +108,11 @@ def test_the_same_without_an_event_loop(pipe: Jobpipe, shop: Shop, name: str) ->
         assert not jobs.signal_sync(receipt.id, "approved").is_new
         (job,) = jobs.drain_sync()
         assert (job.status, job.result) == ("done", ["charge-17", None])
+        assert (
+            [step.name for step in job.steps]
+            == ["charge", "ship"]
+            == [step.name for step in jobs.all[0].steps]
+        )
     assert shop.did == ["charge 17", "ship 17"]
     assert shop.threads == {threading.current_thread()}, "also the steps of a coroutine"
 

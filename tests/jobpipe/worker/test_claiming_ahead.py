@@ -81,6 +81,33 @@ def test_what_is_claimed_ahead_is_queued_until_it_begins(pipe: Jobpipe) -> None:
 
 
 @pytest.mark.usefixtures("patient")
+def test_store_is_told_again_of_one_that_was_locked_when_it_began(
+    memory: Jobpipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        gate, other = AsyncGate(), AsyncGate()
+        memory.job("echo")(lambda: None)
+        memory.job("block")(gate.pass_through)
+        memory.job("next")(other.pass_through)
+        async with memory, memory.running(workers=1):
+            await claim_ahead(memory, "block", "next")
+            told, begin = list[Sequence[Lease]](), memory.store.begin
+
+            def is_locked(leases: Sequence[Lease], started_at: Sequence[float]) -> list[LeaseState]:
+                told.append(leases)
+                return [LeaseState.BUSY] * len(leases) if len(told) < 3 else begin(leases, started_at)
+
+            monkeypatch.setattr(memory.store, "begin", is_locked)
+            gate.go.set()
+            await reached(memory, "next", JobStatus.RUNNING)
+            assert [lease.id for leases in told for lease in leases] == ["next"] * 3
+            other.go.set()
+            assert (await finished(memory, "next")).status is JobStatus.DONE
+
+    run(scenario())
+
+
+@pytest.mark.usefixtures("patient")
 def test_what_is_claimed_ahead_has_waited_until_it_begins(pipe: Jobpipe) -> None:
     async def scenario() -> None:
         gate, other = AsyncGate(), AsyncGate()

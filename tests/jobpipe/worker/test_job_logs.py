@@ -9,7 +9,10 @@ import logging
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
 
+import psycopg
 import pytest
 
 from jobpipe import BadInputError, Job, Jobpipe, JobStatus, StoreError, current_job
@@ -17,11 +20,12 @@ from jobpipe.model.logs import MOST_OF_ATTEMPT, JobLogs, LogChunk
 from jobpipe.stores.memory import MemoryStore
 from jobpipe.worker import held_jobs
 from jobpipe.worker.capture import Capture, Captures
+from jobpipe.worker.held_jobs import HeldJobs
 from jobpipe.worker.run_log import RunLog
 
 from ...support.gates import AsyncGate
 from ...support.jobs import finished, reached, seen
-from ...support.waiting import LIMIT, run
+from ...support.waiting import LIMIT, run, until
 
 log = logging.getLogger("tests.app")
 
@@ -439,3 +443,29 @@ def test_message_of_any_length_and_content_fits() -> None:
     long, odd = log.close()
     assert long.size <= MOST_OF_ATTEMPT
     assert json.loads(odd.lines)[0][3] == "\\x00\\ud800"
+
+
+def test_logs_of_a_job_that_is_finishing_hold_up_no_heartbeat(
+    postgres_url: str, postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`finish` has locked the job, so they wait for its end; nothing is lost if that is rolled back."""
+    monkeypatch.setattr(held_jobs, "_LOG_LATER", 0.0)
+    pipe = Jobpipe(postgres_url)
+    taken, take = list[list[Any]](), HeldJobs.unstored_logs
+
+    def take_and_tell(held: HeldJobs) -> Any:
+        taken.append(take(held))
+        return taken[-1]
+
+    @pipe.job("finish", max_retries=0)
+    async def finish() -> None:
+        with closing(psycopg.connect(postgres)) as own:
+            await current_job().finish("undone", connection=own)
+            log.info("after")
+            monkeypatch.setattr(HeldJobs, "unstored_logs", take_and_tell)
+            current_job().progress(0.5)
+            await until(lambda: len(taken) > 1)
+
+    job, logs = run_one(pipe, "finish")
+    assert (job.status, texts(logs)) == (JobStatus.FAILED, ["after"])
+    assert taken[:2] == [[], []]

@@ -23,6 +23,7 @@ from jobpipe import (
     LeaseLostError,
     SignalTimeout,
     StoreAwayError,
+    StoreBusyError,
     current_job,
 )
 from jobpipe.model.durable import MOST_RESULTS, MOST_STEPS
@@ -401,6 +402,19 @@ def test_store_that_is_away_for_a_while_costs_no_step(
 
     job = run(scenario())
     assert (job.result, failures) == (1, [])
+
+
+def test_store_that_is_locked_for_too_long_is_not_waited_for_again(
+    memory: Jobpipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lock may be that of a transaction which the handler itself has open, and can only end if this returns."""
+
+    def busy(steps: object) -> list[bool]:
+        raise StoreBusyError("locked")
+
+    monkeypatch.setattr(memory.store, "write_steps", busy)
+    job = run_handler(memory, lambda: current_job().step_sync("s", int))
+    assert (job.status, job.error and job.error.type) == (JobStatus.FAILED, "StoreBusyError")
 
 
 def test_what_a_step_is_called_with_is_not_kept(memory: Jobpipe) -> None:

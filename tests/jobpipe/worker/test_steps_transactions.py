@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from inspect import isawaitable
@@ -16,7 +16,17 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from jobpipe import BadInputError, Fail, Job, Jobpipe, JobStatus, LeaseLostError, Retry, current_job
+from jobpipe import (
+    BadInputError,
+    Fail,
+    Job,
+    Jobpipe,
+    JobStatus,
+    LeaseLostError,
+    Retry,
+    StoreError,
+    current_job,
+)
 from jobpipe.model.durable import MOST_STEPS
 
 from ...support.jobs import finished
@@ -190,6 +200,40 @@ def test_what_is_raised_after_the_outcome_does_not_count(shop: Shop) -> None:
     assert (job.status, job.result, job.error, failures) == (JobStatus.DONE, "paid", None, [])
 
 
+@on(PLAIN[0])
+def test_store_that_is_away_when_the_outcome_is_looked_for_is_asked_again(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures: list[str] = []
+    shop.pipe.on_failure(lambda job: failures.append(job.id))
+
+    async def order() -> None:
+        async with shop.database.transaction() as own:
+            await current_job().finish("paid", connection=own.connection)
+
+        def extend(leases: Sequence[Lease], seconds: float) -> list[LeaseState]:
+            monkeypatch.undo()
+            shop.did.append("away")
+            raise StoreAwayError("away")
+
+        monkeypatch.setattr(shop.pipe.store, "extend", extend)
+
+    job = shop.run(order, max_retries=0)
+    assert (job.status, job.result, failures, shop.did) == (JobStatus.DONE, "paid", [], ["away"])
+
+
+@on(PLAIN[0])
+def test_outcome_that_is_no_json_is_final(shop: Shop) -> None:
+    async def order() -> None:
+        shop.did.append("run")
+        async with shop.database.transaction() as own:
+            await current_job().finish(object(), connection=own.connection)
+
+    job = shop.run(order)
+    assert (job.status, job.error and job.error.type) == (JobStatus.FAILED, "StepResultError")
+    assert shop.did == ["run"]
+
+
 @on(*PLAIN)
 def test_finished_job_records_nothing_more(shop: Shop) -> None:
     async def order() -> None:
@@ -207,6 +251,44 @@ def test_finished_job_records_nothing_more(shop: Shop) -> None:
 
     job = shop.run(order)
     assert (job.status, job.result, shop.steps(), shop.did) == (JobStatus.DONE, "paid", [], ["refused"])
+
+
+@on(*PLAIN, AWAITED)
+def test_handler_is_not_held_up_by_its_own_transaction(shop: Shop) -> None:
+    """What would wait for its end is refused at once."""
+    pipe = shop.pipe
+
+    async def order() -> None:
+        job = current_job()
+        async with shop.database.transaction() as own:
+            await job.step("s", shop.charge, own, connection=own.connection)
+            for call in (lambda: pipe.cancel("o"), lambda: pipe.signal("o", "go")):
+                with pytest.raises(StoreError, match="has its own transaction open"):
+                    await call()
+        await pipe.signal("o", "go")
+        with suppress(Undo):
+            async with shop.database.transaction() as own:
+                await job.finish("undone", connection=own.connection)
+                raise Undo
+        assert await job.step("t", int) == 0
+        async with shop.database.transaction() as own:
+            await job.finish("paid", connection=own.connection)
+            await job.finish("paid", connection=own.connection)
+            for late in (
+                lambda: job.step("u", shop.once, "late"),
+                lambda: job.wait_for("go"),
+                lambda: job.sleep("nap", 60),
+            ):
+                with pytest.raises(StoreError, match="has its own transaction open"):
+                    await late()
+
+    job = shop.run(order, max_retries=0)
+    assert (job.status, job.result, shop.steps(), shop.did) == (
+        JobStatus.DONE,
+        "paid",
+        ["s", "t"],
+        ["charge"],
+    )
 
 
 @on(*PLAIN)

@@ -110,8 +110,8 @@ class Ledger:
     def _expire(self, record: Record, now: float) -> None:
         """End it, unless it was replaced by one with more time, or has begun, or is gone."""
         # Why not what is leased: whether it began before, its worker knows.
-        is_waiting = record.status in PENDING and record.token is None
-        if is_waiting and record.is_late(now) and self.jobs.get(record.new.id) is record:
+        can_expire = Move.EXPIRE in TRANSITIONS[record.status] and record.token is None
+        if can_expire and record.is_late(now) and self.jobs.get(record.new.id) is record:
             self.move(record, Move.EXPIRE, now)
 
     def replace(self, record: Record, new: NewJob, now: float) -> None:

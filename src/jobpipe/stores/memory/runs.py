@@ -110,6 +110,8 @@ def revive(
         record.new = replace(record.new, payload=renewed.payload)
         record.key = renewed.key
     begin_anew(record, from_start=from_start)
+    if record.started_at is not None and not record.runs:
+        record.expires_at = None  # Why: it had begun, though its runs were given back
     record.attempts = 0
     record.run_at = now
     record.error = record.result = record.progress = None

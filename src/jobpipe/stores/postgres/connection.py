@@ -19,7 +19,7 @@ from psycopg import errors as pg
 from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import TupleRow
 
-from ...errors import StoreAwayError, StoreError, StoreRefusedError
+from ...errors import StoreAwayError, StoreBusyError, StoreError, StoreRefusedError
 from ...failpoints import reach
 from ..driving import drive
 from .address import Address
@@ -143,7 +143,7 @@ class Connections:
             if isinstance(error, psycopg.InterfaceError) or state.startswith(_AWAY):
                 raise StoreAwayError(f"the store {where} cannot be used for now: {words}") from error
             if isinstance(error, pg.LockNotAvailable):
-                raise StoreAwayError(
+                raise StoreBusyError(
                     f"the store {where} is busy, others held up a statement: {words}"
                 ) from error
             if isinstance(error, pg.UndefinedTable | pg.UndefinedFunction | pg.InvalidSchemaName):

@@ -23,8 +23,9 @@ from ...model.durable import name_is_used
 from ...model.lease import Lease, Settlement
 from ...model.newjob import Answer, NewJob
 from ..driving import drive, drive_awaited
-from ..guests import no_transaction, unwrapped
+from ..guests import no_transaction
 from .connection import Connection, Connections
+from .lent import bare_of
 from .migrate import HAS_TABLE
 from .session import Session
 from .verb import BEGIN, COMMIT, Conversation, Result, Step, run
@@ -79,6 +80,7 @@ class Guests:
         def talk() -> Conversation[None]:
             if not (yield from settle_guest(self._session, settlement)):
                 raise LeaseLostError(settlement.lease.id)
+            self._session.lent.settled(connection)
             yield self._session.step("tell_work")
 
         return self._hold(connection, talk, needs_transaction=True)
@@ -87,7 +89,7 @@ class Guests:
         self, connection: Any, talk: Callable[[], Conversation[T]], *, needs_transaction: bool = False
     ) -> T | Awaitable[T]:
         """Hold a conversation in the caller's transaction, or in one of its own if it does not need that."""
-        bare = unwrapped(connection, psycopg.Connection) or unwrapped(connection, psycopg.AsyncConnection)
+        bare = bare_of(connection)
         if bare is None:
             raise BadInputError(
                 "connection",
@@ -95,6 +97,7 @@ class Guests:
             )
         if needs_transaction and _is_alone(bare):
             raise no_transaction()
+        self._session.lent.begin(bare)
         conversation = self._conversation(bare, talk)
         if isinstance(bare, psycopg.AsyncConnection):
             return _Awaited(partial(self._lead_awaited, bare, conversation))

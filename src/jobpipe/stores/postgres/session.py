@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from .lent import Lent
 from .statements import Statements
 from .verb import Conversation, Result, Step, Verb, run, transact
 
@@ -17,6 +18,8 @@ T = TypeVar("T")
 _KEPT_EVENTS = 10_000
 _FOLD_AFTER = 50
 """Changes by this handle after which the journal is folded."""
+_PATIENCE = 5_000
+"""Milliseconds for which a verb waits for jobs that others have locked: a handler may take its time with its own transaction."""
 _NOTHING: Mapping[str, str] = {}
 
 
@@ -29,6 +32,7 @@ class Session:
         """For tests alone: otherwise the server says what time it is."""
         self._tell_changes, self._tell_work = Step(statements("tell_changes")), Step(statements("tell_work"))
         self._changes = 0
+        self.lent = Lent()
 
     def step(self, statement: str, parts: Mapping[str, str] = _NOTHING, /, **values: Any) -> Step:
         """A statement of `sql/`, with parts of its text filled in, and its values."""
@@ -42,6 +46,10 @@ class Session:
         """Read, after what came due is queued."""
         results = yield from run(self.step("come_due"), *steps)
         return results[1:]
+
+    def patience(self) -> Step:
+        """Let what follows in the transaction wait for locked jobs no longer than that."""
+        return self.step("patience", milliseconds=_PATIENCE)
 
     def write(self, *steps: Step, is_work: bool = False, is_counting: bool = True) -> Verb[list[Result]]:
         """Write, and tell listeners when it is committed: also those that wait for work, if there may be some.

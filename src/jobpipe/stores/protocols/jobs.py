@@ -83,7 +83,8 @@ class JobStore(Protocol):
         """Note that jobs which were claimed ahead have begun, and when.
 
         By the clock of this store, as their claims told it; 0 for now. What has begun already is left as it is.
-        One that had expired by then ends so, and its lease is lost.
+        One that had expired by then ends so, and its lease is lost. BUSY for one that is locked, such as by its own
+        handler's transaction: nobody waits for that.
         """
 
     def extend(self, leases: Sequence[Lease], seconds: float) -> list[LeaseState]:

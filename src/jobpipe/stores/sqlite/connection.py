@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ...errors import BadInputError, StoreAwayError, StoreError, StoreRefusedError
+from ...errors import BadInputError, StoreAwayError, StoreBusyError, StoreError, StoreRefusedError
 from ...model.job import TRANSITIONS, JobStatus
 from ..forks import invalidate_after_fork, refuse_inherited
 from ..guests import lent_connections, no_transaction, unwrapped
@@ -195,6 +195,10 @@ def mapped_errors(path: Path) -> Iterator[None]:
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_ERROR:  # nothing that time would mend
             raise StoreError(f"the store {path} refused a statement: {error}") from error
+        if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
+            raise StoreBusyError(
+                f"the store {path} is busy, a transaction of others, or of the caller, holds its lock: {error}"
+            ) from error
         raise StoreAwayError(f"the store {path} cannot be used for now: {error}") from error
     except sqlite3.ProgrammingError as error:
         raise StoreError(f"the store {path} was closed: {error}") from error

@@ -10,6 +10,7 @@ from secrets import token_hex
 from typing import Any
 
 from ...errors import LeaseLostError
+from ...gateway.jobs import get_whole
 from ...model.durable import Step, Wait
 from ...model.job import Job, JobStatus
 from ...model.lease import Claim, Lease, Settlement
@@ -68,7 +69,7 @@ class BlockStore(MemoryStore):
         with self._step():
             ledger = self._ledger
             asked = [each.new for each in ledger.order if ledger.jobs.get(each.new.id) is each]
-        found = [(self.get(new.id), new) for new in asked]
+        found = [(get_whole(self, new.id), new) for new in asked]
         return [(job, new) for job, new in found if job is not None]
 
     def claim_job(self, id: str, worker: str, lease: float) -> list[Claim]:

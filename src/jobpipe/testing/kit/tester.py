@@ -10,6 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from ...app import Jobpipe
 from ...errors import BadInputError
+from ...gateway.jobs import get_whole
 from ...gateway.known_types import KnownTypes
 from ...gateway.lazy_store import LazyStore
 from ...gateway.sync import sync
@@ -150,7 +151,7 @@ class JobTester:
     def _take_ran(self) -> list[Job]:
         block = self._block
         ran, block.ran = block.ran, {}
-        return [job for id in ran if (job := block.store.get(id)) is not None]
+        return [job for id in ran if (job := get_whole(block.store, id)) is not None]
 
     @overload
     async def run(

@@ -16,6 +16,8 @@ WITH found AS MATERIALIZED (
 ), revived AS (
     UPDATE jobpipe.jobs SET
         status = 'queued', attempts = 0, run_at = jobpipe.now(%(now)s), started_at = NULL, finished_at = NULL,
+        -- One that had begun does not expire any more, also if its runs were given back.
+        expires_at = CASE WHEN started_at IS NULL OR runs > 0 THEN expires_at END,
         result = NULL, error = NULL, progress = NULL, is_behind = false,
         payload = coalesce(%(payload)s::json, payload), key = CASE WHEN %(payload)s::json IS NULL THEN key ELSE %(key)s END
     FROM able WHERE jobs.seq = able.seq AND able.other IS NULL

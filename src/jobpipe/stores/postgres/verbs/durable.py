@@ -34,6 +34,7 @@ from ..verb import Conversation, Step, Verb, run, transact
 
 
 def write_steps(session: Session, steps: Sequence[tuple[Lease, JobStep]]) -> Verb[list[bool]]:
+    session.lent.refuse_settled()
     if not steps:
         return []
     # Why no listeners are told: no job has changed.
@@ -73,10 +74,12 @@ def receive(session: Session, lease: Lease, name: str) -> Verb[Received]:
         is_timed_out = (yield session.step("time_out", **of_job)).touched
         return Received(ReceivedKind.TIMED_OUT if is_timed_out else ReceivedKind.NOTHING)
 
+    session.lent.refuse_settled()
     return (yield from transact(work))
 
 
 def signal(session: Session, id: str, signal: JobSignal) -> Verb[SignalAnswer | None]:
+    session.lent.refuse_own([id])
     answer = yield from session.converse(partial(_send, session, id, signal))
     if answer is SignalAnswer.ACCEPTED:
         yield from session.tell_work()
@@ -84,6 +87,7 @@ def signal(session: Session, id: str, signal: JobSignal) -> Verb[SignalAnswer | 
 
 
 def _send(session: Session, id: str, signal: JobSignal) -> Conversation[SignalAnswer | None]:
+    yield session.patience()
     found = (yield session.step("addressee", id=id)).rows
     if not found:
         return None

@@ -23,7 +23,10 @@ def write_logs(session: Session, chunks: Told) -> Verb[None]:
     if not chunks:
         return
     parts = {"add_chunks": session.statements("add_chunks").decode()}
-    (written,) = yield from session.write(session.step("write_logs", parts, **_values(chunks)))
+    # Why patience: a handler may have written its outcome in a transaction of its own, which carries these as well.
+    _, written = yield from session.write(
+        session.patience(), session.step("write_logs", parts, **_values(chunks))
+    )
     ((long, _),) = written.rows
     yield from cut(session, long)
 

@@ -25,7 +25,8 @@ _Found = TypeVar("_Found", JobStatus, JobStatus | DuplicateError)
 def cancel(session: Session, ids: Sequence[str]) -> Verb[list[JobStatus | None]]:
     if not ids:
         return []
-    (found,) = yield from session.write(session.step("cancel", ids=list(ids)))
+    session.lent.refuse_own(ids)
+    _, found = yield from session.write(session.patience(), session.step("cancel", ids=list(ids)))
     statuses = {id: status_of(status) for id, status in found.rows}
     return _in_order(ids, statuses, dict.fromkeys(PENDING, JobStatus.CANCELLED))
 
@@ -35,11 +36,12 @@ def retry(
 ) -> Verb[list[JobStatus | DuplicateError | None]]:
     if not ids:
         return []
+    session.lent.refuse_own(ids)
     payload, key = (None, None) if renewed is None else (renewed.payload.decode(), renewed.key)
     step = session.step("revive", ids=list(ids), payload=payload, key=key, from_start=from_start)
     for _ in range(_TRIES):
         try:
-            (found,) = yield from session.write(step, is_work=True)
+            _, found = yield from session.write(session.patience(), step, is_work=True)
         except StoreError as error:
             # Why again: another of the same unique name was inserted meanwhile, and the next look sees it.
             if not isinstance(error.__cause__, pg.UniqueViolation):
@@ -56,7 +58,8 @@ def retry(
 def delete(session: Session, ids: Sequence[str]) -> Verb[list[JobStatus | None]]:
     if not ids:
         return []
-    (found,) = yield from session.write(session.step("delete", ids=list(ids)))
+    session.lent.refuse_own(ids)
+    _, found = yield from session.write(session.patience(), session.step("delete", ids=list(ids)))
     statuses = {id: status_of(status) for id, status in found.rows}
     answers: list[JobStatus | None] = []
     for id in ids:

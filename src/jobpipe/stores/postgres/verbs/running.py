@@ -14,16 +14,12 @@ from ..verb import Conversation, Result, Verb, run
 from . import durable, logs
 
 _LOST = text_of(WORKER_LOST)
-_LEASE_STATE = (LeaseState.HELD, LeaseState.CANCELLING)
+_LEASE_STATE = {False: LeaseState.HELD, True: LeaseState.CANCELLING, None: LeaseState.BUSY}
 """By the column is_cancelling."""
 
 
 def _tokens(leases: Sequence[Lease]) -> dict[str, str]:
     return {"ids": texts([lease.id for lease in leases]), "tokens": texts([lease.token for lease in leases])}
-
-
-_PATIENCE = 5_000
-"""Milliseconds for which jobs that are given back wait for those who have locked them."""
 
 
 def begin(session: Session, leases: Sequence[Lease], started_at: Sequence[float]) -> Verb[list[LeaseState]]:
@@ -113,8 +109,7 @@ def release(session: Session, leases: Sequence[Lease], keys: Sequence[str | None
     tokens = _tokens([lease for lease, _ in told])
     step = session.step("release", **tokens, keys=[key for _, key in told])
     # Why: a handler that cannot be broken off may have a transaction of its own open, in which it has recorded a step.
-    patience = session.step("patience", milliseconds=_PATIENCE)
-    _, released = yield from session.write(patience, step, is_work=True)
+    _, released = yield from session.write(session.patience(), step, is_work=True)
     found = {(id, token) for id, token in released.rows}
     return [(lease.id, lease.token) in found for lease in leases]
 

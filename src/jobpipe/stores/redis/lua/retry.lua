@@ -27,6 +27,8 @@ for n, job in ipairs(load_ids(ids)) do
   if waiting then
     found[n] = { jobs[waiting][ID], name }
   elseif job and NEXT[job[STATUS]].revive then
+    -- Why: it had begun, though its runs were given back.
+    if job[EXPIRES_AT] and job[STARTED_AT] > 0 and job[RUNS] == 0 then job[EXPIRES_AT] = false end
     job[ATTEMPTS], job[RUN_AT], job[STARTED_AT], job[PROGRESS] = 0, now, 0, ''
     if payload then
       stow(job, PAYLOAD, payload)
