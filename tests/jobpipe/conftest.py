@@ -11,6 +11,7 @@ import pytest
 
 from jobpipe import Jobpipe
 
+from ..support.sqlite_files import migrated_file
 from ..support.waiting import run
 
 Scenario = Callable[[Jobpipe], Awaitable[None]]
@@ -43,8 +44,10 @@ def sqlite_url(away_from_home: Path) -> str:
 
 
 @pytest.fixture(params=["memory", "sqlite"])
-def url(request: pytest.FixtureRequest, sqlite_url: str) -> str:
-    return "memory://" if request.param == "memory" else sqlite_url
+def url(request: pytest.FixtureRequest, away_from_home: Path) -> str:
+    if request.param == "memory":
+        return "memory://"
+    return f"sqlite:///{migrated_file(away_from_home / 'jobs.db')}"
 
 
 @pytest.fixture

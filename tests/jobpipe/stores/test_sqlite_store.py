@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 import tempfile
 from contextlib import closing
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,8 @@ from jobpipe.testing import ManualTime, StoreContract, StoreHarness, new_job
 from jobpipe.testing.model import StoreMachine
 from jobpipe.testing.tools import put, take
 
+from ...support.sqlite_files import migrated_file
+
 
 class SqliteHarness(StoreHarness):
     def __init__(self, path: Path) -> None:
@@ -33,29 +34,16 @@ class SqliteHarness(StoreHarness):
         self._time.elapse(seconds)
 
 
-@cache
-def migrated() -> bytes:
-    """A file without jobs. Why kept: to migrate takes half the time of a test."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "jobs.db"
-        with closing(SqliteStore(path)) as store:
-            store.migrate()
-        return path.read_bytes()
-
-
 class TestSqliteStore(StoreContract):
     @pytest.fixture
     def harness(self, tmp_path: Path) -> StoreHarness:
-        path = tmp_path / "jobs.db"
-        path.write_bytes(migrated())
-        return SqliteHarness(path)
+        return SqliteHarness(migrated_file(tmp_path / "jobs.db"))
 
 
 class SqliteMachine(StoreMachine):
     def make_store(self, time: ManualTime) -> Store:
         self._folder = tempfile.TemporaryDirectory()
-        path = Path(self._folder.name) / "jobs.db"
-        path.write_bytes(migrated())
+        path = migrated_file(Path(self._folder.name) / "jobs.db")
         return SqliteStore(path, clock=time)
 
     def teardown(self) -> None:

@@ -19,6 +19,7 @@ from jobpipe.web.serve import serve
 from jobpipe.web.server.limits import Limits
 from jobpipe.web.tally import Tally
 
+from ...support.sqlite_files import migrated_file
 from ...support.waiting import LIMIT
 from . import connections
 
@@ -78,7 +79,7 @@ def away_from_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(params=["memory", "sqlite"])
 def on_each_store(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[Scenario], None]:
-    url = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/jobs.db"
+    url = "memory://" if request.param == "memory" else f"sqlite:///{migrated_file(tmp_path / 'jobs.db')}"
     return lambda scenario: run(scenario, Jobpipe(url, builtins=True))
 
 
