@@ -20,6 +20,9 @@ from rate_envelope_queue import Context, Envelope
 
 logger = logging.getLogger("handlers")
 MEBIBYTE = 2**20
+SLOW_IMPORT = "TEST_SLOW_IMPORT"
+"""Seconds that the import of this module takes, where it is set."""
+time.sleep(float(os.environ.get(SLOW_IMPORT, "0")))
 
 
 def outermost(inner: Callable[..., Any]) -> Callable[..., Any]:
@@ -118,6 +121,7 @@ def declare_bad(pipe: Jobpipe) -> None:
 
     @pipe.job("spins", **isolated)
     def spins() -> None:
+        current_job().progress(0)
         while True:
             pass
 
@@ -126,6 +130,7 @@ def declare_bad(pipe: Jobpipe) -> None:
         """In C, with all locks and deaf to signals: `PyDLL` keeps the interpreter's lock."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM):
             signal.signal(number, signal.SIG_IGN)
+        current_job().progress(0)
         ctypes.PyDLL(None).sleep(1000)
 
     @pipe.job("hungry", isolate=True, memory="96M", max_retries=0)

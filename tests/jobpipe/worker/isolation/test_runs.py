@@ -65,6 +65,16 @@ def test_what_is_logged_and_printed_there_is_logged_and_printed_by_the_worker(
     assert "printed 100%" in capfd.readouterr().out
 
 
+def test_what_is_printed_is_kept_with_the_job_where_that_is_wanted() -> None:
+    with working(pipe_on("memory://", job_logs="all")) as lab:
+        job = lab.job("about", "this")
+        lines = lab.run(lab.pipe.logs(job.id)).lines
+    assert [(line.logger, line.message) for line in lines] == [
+        ("handlers", "it says this"),
+        ("print", "printed this"),
+    ]
+
+
 def test_errors_are_judged_by_their_class_in_the_child(lab: Lab) -> None:
     async def scenario() -> None:
         for kind, status in (("value", "scheduled"), ("exit", "scheduled"), ("key", "failed")):
