@@ -98,6 +98,15 @@ def declare_good(pipe: Jobpipe) -> None:
         answer = await job.wait_for("approved", timeout=3600)
         return [first, second, receipt.id, answer]
 
+    @pipe.job("passes-on", **isolated)
+    async def passes_on() -> str:
+        return (await pipe.enqueue("pid")).id
+
+    @pipe.job("waits-for-another", **isolated)
+    async def waits_for_another() -> list[int]:
+        other = await pipe.wait((await pipe.enqueue("pid")).id)
+        return [os.getpid(), other.result, len(await pipe.workers()), (await pipe.stats()).running]
+
     @pipe.job("signals", **isolated)
     def signals(id: str) -> str:
         pipe.signal_sync(id, "approved", {"from": current_job().id})

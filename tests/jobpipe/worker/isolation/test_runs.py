@@ -116,6 +116,12 @@ def test_steps_sleeps_signals_and_enqueue_work_through_the_worker(lab: Lab) -> N
     lab.run(order(lab))
 
 
+def test_what_a_pipe_can_tell_it_tells_in_a_child_too(lab: Lab) -> None:
+    own, other, workers, running = lab.job("waits-for-another").result
+    assert len({own, other, os.getpid()}) == 3
+    assert (workers, running) == (1, 1)
+
+
 @pytest.mark.parametrize("store", ["sqlite", "redis"])
 def test_so_they_do_on_other_stores(store: str, request: pytest.FixtureRequest) -> None:
     with working(pipe_on(request.getfixturevalue(f"{store}_url"))) as lab:
