@@ -61,7 +61,7 @@ $(VENV)/newer/.ready: $(VENV)/.ready
 
 test_newer: ## Run the tests of library, stores and runner on a newer Python, where one is at hand (NEWER=path)
 	@$(if $(NEWER),$(MAKE) --no-print-directory $(VENV)/newer/.ready NEWER=$(NEWER),echo "NOTE: there is no Python newer than 3.11 here (NEWER=path names one): its tests are SKIPPED" >&2)
-	$(if $(NEWER),$(call ROUND,newer) -k "not Machine" \
+	$(if $(NEWER),$(call ROUND,newer) -k "not Machine and not test_model" \
 		tests/core tests/contract $(filter-out $(addprefix tests/test_,architecture.py docs.py examples.py typing.py),$(wildcard tests/test_*.py)) \
 		$(wildcard tests/jobpipe/stores/test_*_store.py) tests/jobpipe/worker tests/jobpipe/integrations \
 		$(patsubst %,tests/jobpipe/gateway/test_%.py,timetable timetable_manage timetable_pauses promote forks feed) $(ARGS))
@@ -76,8 +76,9 @@ $(VENV)/lowest/.ready: $(VENV)/.ready
 	@touch $@
 
 test_lowest: $(VENV)/lowest/.ready ## Run a short round of service, stores and command line with the lowest versions
-	$(call ROUND,lowest) -W ignore::DeprecationWarning -k "not Machine" \
-		$(patsubst %,tests/test_%.py,prometheus opentelemetry schedule cron) $(wildcard tests/jobpipe/stores/test_*_store.py) \
+	$(call ROUND,lowest) -W ignore::DeprecationWarning -k "not Machine and not crowd" \
+		$(patsubst %,tests/test_%.py,prometheus opentelemetry schedule cron) \
+		$(patsubst %,tests/jobpipe/stores/test_%_store.py,postgres redis) \
 		$(patsubst %,tests/jobpipe/web/test_%.py,service jobs auth) tests/jobpipe/client \
 		$(patsubst %,tests/jobpipe/cli/%.py,test_cli test_lines test_tables test_errors test_schedules top/test_view) $(ARGS)
 

@@ -23,6 +23,7 @@ from .harness import Case, Goal
 
 _LOOK = 0.005  # seconds between two looks at whether the service is ready
 _PATIENCE = 30.0
+_STANDARD = "logging, dataclasses, concurrent.futures"
 
 
 def cases(*, quick: bool) -> list[Case]:
@@ -33,7 +34,20 @@ def cases(*, quick: bool) -> list[Case]:
             shows="a fresh interpreter that imports the package, less one that does not",
             unit="ms",
             ours=partial(_import, "rate_envelope_queue", pairs),
-            goals=(Goal("<=", 30, on="ours"),),
+            peer=partial(_import, _STANDARD, pairs),
+            peer_name=_STANDARD,
+            ratio_of="ours/peer",
+            goals=(Goal("<=", 1.3),),
+        ),
+        Case(
+            name="import",
+            row="and use a queue",
+            shows="the same, where the queue and envelopes on threads are imported, too",
+            unit="ms",
+            ours=partial(_import, "rate_envelope_queue.threads", pairs),
+            peer=partial(_import, _STANDARD, pairs),
+            peer_name=_STANDARD,
+            ratio_of="ours/peer",
         ),
         Case(
             name="startup",
@@ -48,7 +62,7 @@ def cases(*, quick: bool) -> list[Case]:
             shows="the whole command, from its start to its end",
             unit="ms",
             ours=partial(_help, 3),
-            goals=(Goal("<=", 300, on="ours"),),
+            goals=(Goal("<=", 200, on="ours"),),
         ),
         Case(
             name="startup",
@@ -56,6 +70,7 @@ def cases(*, quick: bool) -> list[Case]:
             shows="from the start of the command, with a new SQLite file, to the first 200 of /readyz",
             unit="ms",
             ours=_serve,
+            goals=(Goal("<=", 500, on="ours"),),
         ),
     ]
 

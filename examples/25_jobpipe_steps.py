@@ -59,6 +59,5 @@ async def main() -> None:
             print(f"{step.name}: {step.result}")
 
 
-
 if __name__ == "__main__":
     asyncio.run(main())

@@ -9,7 +9,7 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 
 import pytest
@@ -71,6 +71,22 @@ def no_thread_is_left_behind() -> Iterator[None]:
     for thread in set(threading.enumerate()) - before:
         thread.join(timeout=5)
         assert not thread.is_alive(), f"the test left the thread {thread.name} behind"
+
+
+@pytest.fixture
+def collect() -> Iterator[Callable[[], None]]:
+    """Collects the garbage among what the test has made, if it is the first of its fixtures.
+
+    Why not all garbage: to look at everything that the tests before it have left takes most of a second.
+    """
+    generations = iter((0, 1))  # what survives a look is in the next one, and only that: nobody else looks
+
+    def look() -> None:
+        gc.collect(next(generations, 2))
+
+    gc.disable()
+    yield look
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,10 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 import rate_envelope_queue
+from rate_envelope_queue import _MODULES
 
 from .support.each import for_each
 
@@ -249,21 +252,26 @@ def test_a_public_name_can_be_imported_and_belongs_to_the_package(name: str) -> 
 
 
 def test_the_top_holds_the_public_names_and_nothing_else() -> None:
-    """Imports, `__all__`, and a `__getattr__` for what is imported when it is first used."""
-    docstring, *statements = tree_of("__init__").body
-    assert isinstance(docstring, ast.Expr)
-    kinds = (ast.ImportFrom, ast.If, ast.Assign, ast.FunctionDef)
-    assert all(isinstance(statement, kinds) for statement in statements)
-    (names,) = (statement for statement in statements if isinstance(statement, ast.Assign))
-    assert ast.unparse(names.targets[0]) == "__all__"
+    """What type checkers see, `__all__`, and where each name is found when it is first used: the same names."""
     imports = [each for each in ast.walk(tree_of("__init__")) if isinstance(each, ast.ImportFrom)]
-    brought = {alias.asname or alias.name for each in imports for alias in each.names}
-    assert brought == {*rate_envelope_queue.__all__, "TYPE_CHECKING", "version"}
+    brought = {alias.name: each.module for each in imports for alias in each.names}
+    assert brought.pop("import_module") == "importlib"
+    assert brought == {name: module for module, names in _MODULES.items() for name in names}
+    assert set(brought) == {*rate_envelope_queue.__all__} <= {*dir(rate_envelope_queue)}
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = rate_envelope_queue.nothing
 
 
-def test_the_thread_queue_is_had_without_asyncio() -> None:
-    script = "import sys, rate_envelope_queue; assert 'asyncio' not in sys.modules; rate_envelope_queue.AsyncRateEnvelopeQueue"
-    subprocess.run([sys.executable, "-c", script], check=True)
+def test_names_are_imported_when_they_are_used() -> None:
+    script = """
+import sys, rate_envelope_queue
+assert not [name for name in sys.modules if name.startswith("rate_envelope_queue.")]
+rate_envelope_queue.RateEnvelopeQueue
+assert "asyncio" not in sys.modules
+assert "RateEnvelopeQueue" in vars(rate_envelope_queue)
+rate_envelope_queue.AsyncRateEnvelopeQueue
+"""
+    subprocess.run([sys.executable, "-I", "-c", script], check=True)
 
 
 def test_the_package_ships_its_types() -> None:

@@ -62,7 +62,8 @@ REFERENCE = ROOT / "docs" / "reference.md"
 EXPLANATION = ROOT / "docs" / "explanation.md"
 SERVICE = ROOT / "docs" / "jobpipe"
 SCHEDULES = (jobpipe.ScheduleInfo, jobpipe.ScheduleRequest)
-SERVICE_PAGES = [*READMES, *sorted(SERVICE.glob("*.md"))]
+SERVICE_PAGES = [READMES[0], *sorted(SERVICE.glob("*.md"))]
+"""Of the READMEs one: the other shows the same code, as `test_readmes.py` sees."""
 
 _FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
@@ -297,6 +298,7 @@ _INTERNAL = {
     *("encode", "decode", "run", "backoff", "defaults", "is_async", "is_on"),  # of a job type
     *("payload_schema", "result_schema"),
     *("declare", "register", "tick"),  # of a timetable
+    "connections",  # of the job that a handler runs
 }
 """What the service itself uses of them."""
 

@@ -201,6 +201,38 @@ PRINTS: dict[str, list[str] | set[str]] = {
         "run mail: done, linked to 1 span",
         "  smtp",
     ],
+    "25_jobpipe_steps.py": [
+        "the handler begins, attempt 1",
+        "  ada is charged 20, with the key order-17",
+        "  tea is packed",
+        "  cup is packed",
+        "the handler begins, attempt 2",
+        "failed: the carrier is closed",
+        "the handler begins, attempt 1",
+        "done: 2 boxes are on their way, 20 paid",
+        "charge: {'id': 'charge-1', 'amount': 20}",
+        "ship: 2 boxes are on their way",
+    ],
+    "26_jobpipe_sleep.py": [
+        "  the welcome is sent to ada",
+        "another job runs: hello",
+        "the trial is scheduled: sleep",
+        "attempts that it has used: 0, steps: ['welcome']",
+        "  the welcome is sent to bob",
+        "after 6 days: ['scheduled']",
+        "  the reminder is sent to bob",
+        "  the last mail is sent to bob",
+        "after 14 days: ['done']",
+    ],
+    "27_jobpipe_signals.py": [
+        "eve gets nothing: nobody answered",
+        "refund-1 waits: signal approved",
+        "accepted: True",
+        "ada gets 70: grace approved it",
+        "the same again, is it new? False",
+        "signal 'approved' for job 'refund-1' was sent before with other content: the first of a name wins",
+        "bob gets 20: alan approved it",
+    ],
 }
 """How the lines begin that an example has to print: a list in this order, a set in any; others may come between."""
 

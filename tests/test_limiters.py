@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import weakref
 from datetime import timedelta
 from fractions import Fraction
@@ -130,7 +129,7 @@ def test_items_are_independent(make: Callable[[], Limiter], steps: list[tuple[st
 
 
 @pytest.mark.parametrize("make", COUNTING)
-def test_forget_frees_the_item(make: Callable[[], Limiter]) -> None:
+def test_forget_frees_the_item(collect: Callable[[], None], make: Callable[[], Limiter]) -> None:
     """An item is kept alive from its first failure until it is forgotten, and no longer."""
 
     class Item:
@@ -140,17 +139,19 @@ def test_forget_frees_the_item(make: Callable[[], Limiter]) -> None:
     alive = weakref.ref(item)
     limiter.when(item)
     del item
-    gc.collect()
+    collect()
     kept = alive()
     assert kept is not None
     limiter.forget(kept)
     del kept
-    gc.collect()
+    collect()
     assert alive() is None
 
 
 @pytest.mark.parametrize("make", COUNTING)
-def test_asking_and_forgetting_a_stranger_leaves_no_trace(make: Callable[[], Limiter]) -> None:
+def test_asking_and_forgetting_a_stranger_leaves_no_trace(
+    collect: Callable[[], None], make: Callable[[], Limiter]
+) -> None:
     """Neither `retries` nor `forget` makes an item known."""
 
     class Item:
@@ -161,7 +162,7 @@ def test_asking_and_forgetting_a_stranger_leaves_no_trace(make: Callable[[], Lim
     limiter.forget(item)
     assert limiter.retries(item) == 0
     del item
-    gc.collect()
+    collect()
     assert alive() is None
 
 

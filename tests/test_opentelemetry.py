@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import importlib
 import sys
 import threading
@@ -438,7 +437,7 @@ def test_a_refused_send_is_refused_as_without_tracing(traces: Traces) -> None:
     assert queue.occupied == 0
 
 
-def test_nothing_is_kept_of_an_envelope_that_is_gone(traces: Traces) -> None:
+def test_nothing_is_kept_of_an_envelope_that_is_gone(collect: Callable[[], None], traces: Traces) -> None:
     class Body:
         pass
 
@@ -448,7 +447,7 @@ def test_nothing_is_kept_of_an_envelope_that_is_gone(traces: Traces) -> None:
     queue.send(Envelope(nothing, payload=body))
     del body
     queue.terminate()
-    gc.collect()
+    collect()
     assert alive() is None
 
 

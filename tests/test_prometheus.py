@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import importlib
 import subprocess
 import sys
@@ -150,24 +149,24 @@ def test_a_closed_exporter_can_be_closed_again_and_used_again(registry: Collecto
     assert values(registry, ADDS) == {"a": 3}
 
 
-def test_what_is_closed_is_not_kept_alive(registry: CollectorRegistry) -> None:
+def test_what_is_closed_is_not_kept_alive(collect: Callable[[], None], registry: CollectorRegistry) -> None:
     queue = idle("a")
     alive = weakref.ref(queue)
     exporter = Exporter(queue, registry=registry)
     del queue
-    gc.collect()
+    collect()
     assert alive() is not None
     exporter.close()
-    gc.collect()
+    collect()
     assert alive() is None
 
 
-def test_a_registry_is_not_kept_alive() -> None:
+def test_a_registry_is_not_kept_alive(collect: Callable[[], None]) -> None:
     registry = CollectorRegistry()
     alive = weakref.ref(registry)
     Exporter(idle("a"), registry=registry)
     del registry
-    gc.collect()
+    collect()
     assert alive() is None
 
 

@@ -260,8 +260,8 @@ class Jobpipe(Registry, Jobs):
     async def retry(self, id: str, *, payload: Any = UNSET, from_start: bool = False) -> Job:
         """Run a failed or cancelled job again, with all its retries; WrongStatusError for others, or DuplicateError.
 
-        Its steps are not run again, unless it is to run `from_start`. A new `payload` is checked as in `enqueue`, replaces that
-        of the job, and lets it run from the start.
+        Finished steps are not run again, unless `from_start`. A new `payload` is checked as in `enqueue`, replaces that
+        of the job, and runs from the start.
         """
         renewed = None
         if payload is not UNSET:

@@ -3,14 +3,14 @@
 JobpipeError
   BadInputError(ValueError)            a value is wrong; `field` names it
     PayloadTooLargeError               the payload is larger than the limit
-    StepResultError                    what a step returned cannot be recorded
+    StepResultError                    the result of a step cannot be recorded
     TooManyNamesError                  the limit on pairs of queue and type is reached
   JobNotFoundError(LookupError)        no job has that id
   ScheduleNotFoundError(LookupError)   no schedule has that name
   JobConflictError                     the id is taken by a job with other content
     DuplicateError                     another job of the same unique name waits
-  SignalRefusedError                   the job does not take the signal
-  SignalTimeout                        no signal came in time; raised by `wait_for`
+  SignalRefusedError                   the job does not accept the signal
+  SignalTimeout                        a wait for a signal timed out; raised by `wait_for`
   WrongStatusError                     the job's status does not allow it
   QueueFullError                       too many jobs are ready in the queue
     TooManyScheduledError              too many jobs of the store are scheduled
@@ -81,7 +81,7 @@ class TooManyNamesError(BadInputError):
 
 
 class StepResultError(BadInputError):
-    """The result of a step is no JSON, or too large. Not caught, it fails the job, which is not retried: the step was run."""
+    """The result of a step is not JSON, or too large. If not caught, it fails the job without a retry: the step has run."""
 
 
 class JobNotFoundError(JobpipeError, LookupError):
@@ -160,19 +160,19 @@ class TooManyScheduledError(QueueFullError):
 
 
 class SignalRefusedError(JobpipeError):
-    """The job does not take the signal; nothing was changed."""
+    """The job does not accept the signal; nothing was changed."""
 
     def __init__(self, id: str, name: str, problem: str) -> None:
-        super().__init__(f"the signal {name!r} of job {id!r} {problem}")
+        super().__init__(f"signal {name!r} for job {id!r} {problem}")
         self.id = id
         self.name = name
 
 
 class SignalTimeout(JobpipeError):
-    """No signal of that name came in time. Not caught, it fails the job, which is not retried."""
+    """The wait for a signal timed out. If not caught, it fails the job without a retry."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"no signal {name!r} came in time")
+        super().__init__(f"the wait for signal {name!r} timed out")
         self.name = name
 
 

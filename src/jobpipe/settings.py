@@ -158,7 +158,7 @@ class Settings:
         100_000,
         "JOBPIPE_SCHEDULED_SIZE",
         _integer(0, 10**12),
-        "scheduled jobs the store may have before HTTP callers are refused; 0: no limit",
+        "scheduled and waiting jobs the store may have before HTTP callers are refused; 0: no limit",
     )
     max_names: int = _setting(
         10_000,

@@ -1,39 +1,38 @@
 """Background work at a bounded rate: envelopes in an in-process queue, on threads and on asyncio."""
 
-from typing import TYPE_CHECKING
-
-from .clock import Clock, SystemClock
-from .context import Context
-from .core.explain import Reason
-from .core.lifecycle import QueueState
-from .core.run import HookBudget
-from .decision import Decision, drop, retry_after, retry_now
-from .envelope import Envelope, Invoker, Stamp, every, once
-from .errors import (
-    BadFieldsError,
-    BadIntervalsError,
-    Cancelled,
-    CapacityExceededError,
-    DeadlineExceeded,
-    EnvelopeBlacklistedError,
-    QueueNotRunningError,
-    QueueTerminatedError,
-    RateEnvelopeQueueError,
-    RateLimited,
-    StopEnvelope,
-    StopType,
-)
-from .explanation import Explanation
-from .limiters import ExponentialBackoff, FastSlow, Limiter, MaxOf, TokenBucket, WithMaxWait
-from .metrics import HistogramSnapshot, Metrics
-from .rates import Rate
-from .schedule import Cron, Every
-from .stamps import before_after_stamp, logging_stamp, stamp
-from .stats import Stats
-from .threads import RateEnvelopeQueue, simple_drain_queue, simple_stop_queue
-
+# Why not from typing: to import that takes longer than all the rest here.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .aio import AsyncRateEnvelopeQueue
+    from .clock import Clock, SystemClock
+    from .context import Context
+    from .core.explain import Reason
+    from .core.lifecycle import QueueState
+    from .core.run import HookBudget
+    from .decision import Decision, drop, retry_after, retry_now
+    from .envelope import Envelope, Invoker, Stamp, every, once
+    from .errors import (
+        BadFieldsError,
+        BadIntervalsError,
+        Cancelled,
+        CapacityExceededError,
+        DeadlineExceeded,
+        EnvelopeBlacklistedError,
+        QueueNotRunningError,
+        QueueTerminatedError,
+        RateEnvelopeQueueError,
+        RateLimited,
+        StopEnvelope,
+        StopType,
+    )
+    from .explanation import Explanation
+    from .limiters import ExponentialBackoff, FastSlow, Limiter, MaxOf, TokenBucket, WithMaxWait
+    from .metrics import HistogramSnapshot, Metrics
+    from .rates import Rate
+    from .schedule import Cron, Every
+    from .stamps import before_after_stamp, logging_stamp, stamp
+    from .stats import Stats
+    from .threads import RateEnvelopeQueue, simple_drain_queue, simple_stop_queue
 
 __all__ = [
     "AsyncRateEnvelopeQueue",
@@ -85,15 +84,88 @@ __all__ = [
     "stamp",
 ]
 
+_MODULES = {
+    "aio": ("AsyncRateEnvelopeQueue",),
+    "clock": (
+        "Clock",
+        "SystemClock",
+    ),
+    "context": ("Context",),
+    "core.explain": ("Reason",),
+    "core.lifecycle": ("QueueState",),
+    "core.run": ("HookBudget",),
+    "decision": (
+        "Decision",
+        "drop",
+        "retry_after",
+        "retry_now",
+    ),
+    "envelope": (
+        "Envelope",
+        "Invoker",
+        "Stamp",
+        "every",
+        "once",
+    ),
+    "errors": (
+        "BadFieldsError",
+        "BadIntervalsError",
+        "Cancelled",
+        "CapacityExceededError",
+        "DeadlineExceeded",
+        "EnvelopeBlacklistedError",
+        "QueueNotRunningError",
+        "QueueTerminatedError",
+        "RateEnvelopeQueueError",
+        "RateLimited",
+        "StopEnvelope",
+        "StopType",
+    ),
+    "explanation": ("Explanation",),
+    "limiters": (
+        "ExponentialBackoff",
+        "FastSlow",
+        "Limiter",
+        "MaxOf",
+        "TokenBucket",
+        "WithMaxWait",
+    ),
+    "metrics": (
+        "HistogramSnapshot",
+        "Metrics",
+    ),
+    "rates": ("Rate",),
+    "schedule": (
+        "Cron",
+        "Every",
+    ),
+    "stamps": (
+        "before_after_stamp",
+        "logging_stamp",
+        "stamp",
+    ),
+    "stats": ("Stats",),
+    "threads": (
+        "RateEnvelopeQueue",
+        "simple_drain_queue",
+        "simple_stop_queue",
+    ),
+}
+"""Where each public name is. Why not imported above: a program that starts quickly imports what it uses."""
+
 
 def __getattr__(name: str) -> object:
-    # Why not imported above: asyncio takes as long to import as all the rest, and the thread queue needs none of it.
-    if name == "AsyncRateEnvelopeQueue":
-        from .aio import AsyncRateEnvelopeQueue
+    from importlib import import_module
 
-        return AsyncRateEnvelopeQueue
     if name == "__version__":
-        from importlib.metadata import version
-
-        return version("rate-envelope-queue")
+        return import_module("importlib.metadata").version("rate-envelope-queue")
+    for module, names in _MODULES.items():
+        if name in names:
+            found: object = getattr(import_module(f".{module}", __name__), name)
+            globals()[name] = found  # the next look at it is an ordinary one
+            return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

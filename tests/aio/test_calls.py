@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import threading
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -155,7 +155,7 @@ def test_futures_of_what_is_dropped_are_cancelled() -> None:
     run(main())
 
 
-def test_an_envelope_that_has_run_can_be_collected() -> None:
+def test_an_envelope_that_has_run_can_be_collected(collect: Callable[[], None]) -> None:
     async def main() -> None:
         class Payload: ...
 
@@ -166,13 +166,15 @@ def test_an_envelope_that_has_run_can_be_collected() -> None:
             del payload
             assert await queue.join()
             await asyncio.sleep(0)
-            gc.collect()
+            collect()
             assert reference() is None
 
     run(main())
 
 
-def test_an_envelope_whose_type_was_stopped_while_it_ran_is_release_removed() -> None:
+def test_an_envelope_whose_type_was_stopped_while_it_ran_is_release_removed(
+    collect: Callable[[], None],
+) -> None:
     class Payload: ...
 
     async def main() -> None:
@@ -197,7 +199,7 @@ def test_an_envelope_whose_type_was_stopped_while_it_ran_is_release_removed() ->
             go.set()
             assert await queue.join()
             await asyncio.sleep(0)
-            gc.collect()
+            collect()
             assert reference() is None
 
     run(main())

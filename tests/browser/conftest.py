@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,7 @@ async def order(payload):
 
 @pipe.job("nap", queue="orders")
 async def nap(seconds):
-    await current_job().step("lie down", lambda: "comfortable")
+    await current_job().step("lie-down", lambda: "comfortable")
     await current_job().sleep("siesta", seconds)
 
 @pipe.cron("30 7 * * 1-5", tz="Europe/Berlin", name="digest")
@@ -175,11 +176,15 @@ class Watcher:
         """Complaints with one of these words are what the test is about."""
         self._expected += words
 
-    def watch(self, context: BrowserContext) -> None:
-        context.add_init_script(_TELL)
-        context.on("console", self._heed)
-        context.on("weberror", self._heed_error)
-        context.on("dialog", self._heed_dialog)
+    @contextmanager
+    def watching(self, context: BrowserContext) -> Iterator[None]:
+        """Note what its pages complain of until the end of the block, by when they have to be closed."""
+        events = {"console": self._heed, "weberror": self._heed_error, "dialog": self._heed_dialog}
+        for event, handler in events.items():
+            context.on(event, handler)  # type: ignore[call-overload]
+        yield
+        for event, handler in events.items():
+            context.remove_listener(event, handler)
 
     def _heed(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
@@ -197,13 +202,58 @@ class Watcher:
         assert unexpected == []
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Why not for the session: as long as Playwright runs, no other test of the process can run an event loop."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
+class Chromium:
+    """A browser and a window that tests have in turn, opened for the first of them."""
+
+    def __init__(self) -> None:
+        self._exits = ExitStack()
+        self._browser: Browser | None = None
+        self._window: BrowserContext | None = None
+
+    @property
+    def browser(self) -> Browser:
+        if self._browser is None:
+            playwright = self._exits.enter_context(sync_playwright())
+            self._browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+            self._exits.enter_context(self._browser)
+        return self._browser
+
+    @property
+    def window(self) -> BrowserContext:
+        if self._window is None:
+            self._window = self.new_window(permissions=["clipboard-read", "clipboard-write"])
+        return self._window
+
+    def new_window(self, **options: Any) -> BrowserContext:
+        expect.set_options(timeout=PATIENCE)
+        made = self.browser.new_context(**{"viewport": {"width": 1280, "height": 860}, **options})
+        made.set_default_timeout(PATIENCE)
+        made.add_init_script(_TELL)
+        return made
+
+    def close(self) -> None:
+        self._browser = self._window = None
+        self._exits.close()
+
+
+_CHROMIUM = pytest.StashKey[Chromium]()
+
+
+@pytest.fixture(scope="session")
+def chromium(request: pytest.FixtureRequest) -> Chromium:
+    return request.config.stash.setdefault(_CHROMIUM, Chromium())
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Close the browser. Why then: as long as Playwright runs, no other test of the process can run an event loop."""
+    if nextitem is None or Path(__file__).parent not in nextitem.path.parents:
+        item.config.stash.setdefault(_CHROMIUM, Chromium()).close()
+
+
+@pytest.fixture(scope="module")  # Why not for a test: it would leave the threads of Playwright behind
+def window(chromium: Chromium) -> BrowserContext:
+    return chromium.window
 
 
 @pytest.fixture(scope="session")
@@ -246,27 +296,26 @@ def watcher() -> Iterator[Watcher]:
 
 @pytest.fixture
 def new_context(
-    browser: Browser, watcher: Watcher, new_service: Callable[..., Service]
+    chromium: Chromium, window: BrowserContext, watcher: Watcher, new_service: Callable[..., Service]
 ) -> Iterator[Callable[..., BrowserContext]]:
     """Makes windows of their own; all are closed before the services, of whose end they would complain."""
-    made: list[BrowserContext] = []
-    expect.set_options(timeout=PATIENCE)
+    with ExitStack() as stack:
 
-    def make(**options: Any) -> BrowserContext:
-        context = browser.new_context(**{"viewport": {"width": 1280, "height": 860}, **options})
-        context.set_default_timeout(PATIENCE)
-        watcher.watch(context)
-        made.append(context)
-        return context
+        def make(**options: Any) -> BrowserContext:
+            context = chromium.new_window(**options)
+            stack.enter_context(watcher.watching(context))
+            return stack.enter_context(context)
 
-    yield make
-    for context in made:
-        context.close()
+        yield make
 
 
 @pytest.fixture
-def page(new_context: Callable[..., BrowserContext]) -> Page:
-    return new_context(permissions=["clipboard-read", "clipboard-write"]).new_page()
+def page(window: BrowserContext, watcher: Watcher, new_service: Callable[..., Service]) -> Iterator[Page]:
+    """In the window that all tests share: what the dashboard keeps, it keeps for a page."""
+    with watcher.watching(window):
+        yield window.new_page()
+        for page in window.pages:
+            page.close()
 
 
 def is_live(page: Page) -> None:

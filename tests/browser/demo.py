@@ -42,6 +42,16 @@ async def invoice(order: dict[str, Any]) -> str:
     return f"invoices/{order['number']}.pdf"
 
 
+@pipe.job("return", queue="returns")
+async def take_back(order: dict[str, Any]) -> str:
+    job = current_job()
+    label = await job.step("send-label", lambda: {"label": f"labels/{order['number']}.pdf"})
+    await job.sleep("on-its-way", 5)
+    parcel = await job.step("register", lambda: {"parcel": f"P-{order['number']}", "weight": 1.2})
+    answer = await job.wait_for("inspected", timeout=3 * 86_400)
+    return f"{label['label']} {parcel['parcel']}: {answer}"
+
+
 @pipe.job("report", queue="reports", deadline=120)
 async def report(name: str) -> str:
     await _steps("page", 20)

@@ -19,6 +19,7 @@ import httpx
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 from ..support.processes import program
+from .conftest import CHROMIUM
 
 ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "docs" / "images"
@@ -30,6 +31,7 @@ PAGES = {
     "overview": ("", 1180),
     "jobs": ("ui/jobs?type=invoice", 800),
     "job": ("ui/jobs/order-4711", 800),
+    "steps": ("ui/jobs/return-4690", 800),
     "failed": ("ui/failed", 480),
     "schedules": ("ui/schedules", 800),
     "limits": ("ui/limits", 580),
@@ -73,11 +75,12 @@ class Feeder:
         mail = {"type": "email", "queue": "newsletter", "payload": {"to": "all@shop.example"}}
         self._put(*({"id": f"news-{n}", **mail} for n in range(31)))
         self._put(
+            *({"id": f"return-{n}", "type": "return", "payload": {"number": n}} for n in range(4_690, 4_699)),
             {
                 "id": "order-4711",
                 "type": "invoice",
                 "payload": {"number": 4_711, "customer": "ana@shop.example"},
-            }
+            },
         )
 
     def _run(self) -> None:
@@ -135,8 +138,7 @@ def take_all(browser: Browser, url: str) -> None:
 
 
 def main() -> None:
-    chromium = shutil.which("chromium")
-    if chromium is None:
+    if CHROMIUM is None:
         raise SystemExit("there is no chromium: apt-get install chromium")
     IMAGES.mkdir(exist_ok=True)
     arguments = ["-m", "jobpipe", "serve", "demo:pipe", "--port", "0", "--grace", "0.1"]
@@ -146,7 +148,7 @@ def main() -> None:
             url = service.line(r"listening on (http://[\w.:]+)")[1] + "/"
             with Feeder(url):
                 threading.Event().wait(WARM_UP)
-                browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+                browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
                 take_all(browser, url)
                 browser.close()
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import uvicorn
-from playwright.sync_api import Page, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
 from jobpipe import Jobpipe
 
@@ -42,9 +42,12 @@ def test_a_killed_service_is_noticed_and_its_return_too(
     expect(page.locator(".rows-body .row")).to_have_count(3)
 
 
-def test_a_stream_that_falls_silent_is_opened_again(page: Page, service: Service) -> None:
+def test_a_stream_that_falls_silent_is_opened_again(
+    new_context: Callable[..., BrowserContext], service: Service
+) -> None:
     """A proxy that holds a dead connection open would else show an old picture for ever."""
-    page.clock.install()
+    page = new_context().new_page()
+    page.clock.install()  # for the whole window
     page.goto(service.url)
     is_live(page)
     with page.expect_request(lambda request: "/events" in request.url):

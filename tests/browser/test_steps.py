@@ -31,7 +31,7 @@ def steps_of(page: Page) -> Locator:
 
 def answer(page: Page, payload: str) -> None:
     page.get_by_label("Payload, as JSON").fill(payload)
-    page.get_by_role("button", name="Send the signal").click()
+    page.get_by_role("button", name="Send signal").click()
 
 
 def test_steps_are_shown_with_their_results(page: Page, service: Service) -> None:
@@ -63,7 +63,7 @@ def test_the_form_sends_the_signal_and_the_job_goes_on(page: Page, service: Serv
     expect(why).to_contain_text(re.compile(r"Signal: approved\. Times out: in (2h|1h 59m|1h)\."))
     expect(page.get_by_label("Signal", exact=True)).to_have_value("approved")
     answer(page, '{"address": "Main St 1", "n": 1.0}')
-    expect(page.locator("#toasts")).to_contain_text("The signal approved is sent")
+    expect(page.locator("#toasts")).to_contain_text("Signal approved sent")
     expect(page.get_by_role("heading", level=1)).to_be_focused()
     expect(page.locator(".job-head .badge")).to_have_text("done")
     expect(steps_of(page)).to_have_count(2)
@@ -95,7 +95,7 @@ def test_what_is_no_json_is_refused_in_the_page(page: Page, service: Service) ->
     for name in ("", "../cancel", "..", "a b"):
         page.get_by_label("Signal", exact=True).fill(name)
         answer(page, "1")
-        expect(problem).to_contain_text("The name of a signal begins with a letter or digit")
+        expect(problem).to_contain_text("A name has up to 200 letters, digits")
     assert sent == []
     assert service.job("st-4")["status"] == "waiting"
 
@@ -121,11 +121,11 @@ def test_what_the_service_refuses_is_told_in_the_form(page: Page, service: Servi
     name = page.get_by_label("Signal", exact=True)
     name.fill("early")
     answer(page, "1")
-    expect(page.locator("#toasts")).to_contain_text("The signal early is sent")
+    expect(page.locator("#toasts")).to_contain_text("Signal early sent")
     expect(name).to_have_value("approved")
     name.fill("early")
     answer(page, "1")
-    expect(page.locator("#toasts")).to_contain_text("The same signal early was sent before")
+    expect(page.locator("#toasts")).to_contain_text("Signal early was already sent")
     name.fill("early")
     answer(page, "2")
     expect(problem).to_contain_text("was sent before with other content")
@@ -245,11 +245,11 @@ def test_a_long_result_is_cut_and_shown_whole_when_asked_for(page: Page, service
     shown(page, service, "st-11", "waiting")
     long = steps_of(page).nth(1)
     long.locator("summary").click()
-    expect(long).to_contain_text("The result is cut: this is its begin.")
+    expect(long).to_contain_text("This is only the beginning of the result.")
     expect(long.locator("pre")).to_have_text(re.compile(r'^\{"text":"x+$'))
     long.get_by_role("button", name="Show the whole result of long").click()
     expect(long.locator("pre")).to_contain_text("xxx the end")
-    expect(long).not_to_contain_text("The result is cut")
+    expect(long).not_to_contain_text("only the beginning")
     answer(page, "1")
     expect(steps_of(page)).to_have_count(3)
     expect(long.locator("pre")).to_contain_text("xxx the end")  # also when there is news
@@ -276,19 +276,19 @@ def test_more_steps_than_come_with_the_job_are_turned_over(page: Page, service: 
     expect(steps_of(page)).to_have_count(131)
 
 
-def test_names_and_results_of_steps_are_shown_as_text(page: Page, service: Service) -> None:
+def test_results_of_steps_are_shown_as_text(page: Page, service: Service) -> None:
     """The watcher notes every dialog, script error and violation of the policy."""
-    order(service, "st-evil", (EVIL, {EVIL: [EVIL]}), ("cut", EVIL * 200))
+    order(service, "st-evil", ("evil", {EVIL: [EVIL]}), ("cut", EVIL * 200))
     shown(page, service, "st-evil", "waiting")
     first = steps_of(page).first
-    expect(first.locator("summary")).to_contain_text(EVIL)
+    expect(first.locator("summary")).to_contain_text("<img src=x")
     first.locator("summary").click()
     expect(first.locator("pre")).to_contain_text("<script>alert(2)</script>")
     cut = steps_of(page).nth(1)
     cut.locator("summary").click()
     expect(cut.locator("pre")).to_contain_text("onerror=alert(1)")
     cut.get_by_role("button", name="Show the whole result").click()
-    expect(cut).not_to_contain_text("The result is cut")
-    answer(page, f'"{EVIL[:20]}')
+    expect(cut).not_to_contain_text("only the beginning")
+    answer(page, EVIL)
     expect(page.get_by_role("form").get_by_role("alert")).to_contain_text("<img src=x")
     assert page.locator("main img, main script").count() == 0

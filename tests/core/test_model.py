@@ -354,7 +354,7 @@ def options_of(limits: Limits) -> dict[str, Any]:
 TestWorkQueue = pytest.mark.timeout(600)(WorkQueueMachine.TestCase)
 TestThrottled = pytest.mark.timeout(600)(ThrottledMachine.TestCase)
 TestWorkQueue.settings = TestThrottled.settings = settings(
-    max_examples=300,
+    max_examples=150,
     stateful_step_count=50,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],

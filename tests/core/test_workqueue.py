@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import weakref
+from collections.abc import Callable
 
 import pytest
 
@@ -184,20 +184,22 @@ class Load:
     """A payload that can be watched."""
 
 
-def test_an_envelope_that_has_run_can_be_collected(bench: Bench) -> None:
+def test_an_envelope_that_has_run_can_be_collected(collect: Callable[[], None], bench: Bench) -> None:
     load = Load()
     watch = weakref.ref(load)
     bench.send(env(payload=load), env("behind it"))
     del load
     bench.run_one()
-    gc.collect()
+    collect()
     assert watch() is None
 
 
 @pytest.mark.parametrize(
     "ending", ["cancelled", "dropped at a stop", "terminated", "settled by the next take"]
 )
-def test_an_envelope_that_was_given_up_can_be_collected(bench: Bench, ending: str) -> None:
+def test_an_envelope_that_was_given_up_can_be_collected(
+    collect: Callable[[], None], bench: Bench, ending: str
+) -> None:
     load = Load()
     watch = weakref.ref(load)
     envelope = env(payload=load)
@@ -212,11 +214,13 @@ def test_an_envelope_that_was_given_up_can_be_collected(bench: Bench, ending: st
         assert bench.queue.take(bench.now, bench.take()) is None
     bench.queue.removed.clear()
     del load, envelope
-    gc.collect()
+    collect()
     assert watch() is None
 
 
-def test_a_cancelled_one_can_be_collected_when_the_line_has_passed_it(bench: Bench) -> None:
+def test_a_cancelled_one_can_be_collected_when_the_line_has_passed_it(
+    collect: Callable[[], None], bench: Bench
+) -> None:
     load = Load()
     watch = weakref.ref(load)
     envelope = env(payload=load)
@@ -225,7 +229,7 @@ def test_a_cancelled_one_can_be_collected_when_the_line_has_passed_it(bench: Ben
     bench.queue.removed.clear()
     del load, envelope
     assert bench.drain() == ["b"]
-    gc.collect()
+    collect()
     assert watch() is None
 
 

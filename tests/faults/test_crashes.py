@@ -20,9 +20,8 @@ from .programs import Start, is_one_outcome, jobpipe
 
 LEASE = "0.5"
 
-pytestmark = pytest.mark.real
 
-
+@pytest.mark.real
 @pytest.mark.parametrize("is_group", [False, True], ids=["the supervisor", "all processes"])
 def test_jobs_that_were_accepted_before_a_crash_run_once_after_it(durable: Start, is_group: bool) -> None:
     """Fault 10: killed between 202 and the run."""
@@ -64,6 +63,7 @@ def test_who_waits_for_a_job_is_told_that_it_is_in_when_the_service_is_killed(st
     assert f"error: the job {id} is enqueued, but waiting for it failed" in client.output
 
 
+@pytest.mark.real
 def test_a_job_whose_process_is_killed_runs_again(durable: Start) -> None:
     """Fault 9: within lease + poll, attempt 2, one final outcome."""
     service = durable.serve("--workers", "0", "--lease", LEASE)
@@ -141,6 +141,7 @@ def check_lost_answers(start: Start) -> None:
     assert sorted(id for id, _, _ in start.runs()) == sorted(ids)
 
 
+@pytest.mark.real
 def test_a_poison_job_fails_at_its_last_attempt_and_others_flow(durable: Start) -> None:
     """Fault 15."""
     service = durable.serve("--lease", LEASE)

@@ -19,7 +19,7 @@ import pytest
 import jobpipe
 from jobpipe import Job, JobStatus
 from jobpipe.failpoints import MARKS, VARIABLE, Mark
-from jobpipe.model.ticks import tick_id
+from jobpipe.model.schedule import tick_id
 from jobpipe.stores.base import ScheduleEntry
 from jobpipe.testing.tools import new_job, put, take
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from jobpipe.model.ticks import tick_id
+from jobpipe.model.schedule import tick_id
 
 from ..support.waiting import eventually
 from .programs import Start

@@ -53,7 +53,10 @@ def _summary(record: Record) -> str:
     lost = sum(run.error == "WorkerLost" for job in record.jobs.values() for run in job.runs)
     return (
         f"{len(record.accepted)} jobs accepted, {', '.join(f'{n} {status}' for status, n in statuses.items())}, "
-        f"{len(record.runs)} runs begun, {lost} lost by their workers, {len(record.events)} events"
+        f"{len(record.runs)} runs begun, {lost} lost by their workers, {len(record.events)} events, "
+        f"{len(record.effects)} effects of steps, "
+        f"{sum(run.how == 'suspended' for run in record.runs)} runs suspended, "
+        f"{sum(each.how == 'accepted' for each in record.signals)} signals accepted"
     )
 
 

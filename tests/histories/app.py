@@ -9,17 +9,20 @@ import asyncio
 import os
 import sys
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from jobpipe import CurrentJob, Jobpipe, Rate, current_job
+from jobpipe import CurrentJob, Jobpipe, LeaseLostError, Rate, SignalTimeout, current_job
+from jobpipe.model.outcome import Suspension
 
-from .record import NOTES, Bound, write_line
+from .record import NOTES, STEPS, TIMED_OUT, Bound, write_line
 
 LEASE = 1.0
 GRACE = 1.0
 BEAT, BEAT_EVERY = "beat", 0.5
+APPROVED, SAGAS = "approved", ("saga", "saga-in-thread")
 BOUNDS = (
     Bound(type="paced", interval=1 / 25),
     Bound(type="bursty", interval=1 / 10, burst=5),
@@ -46,8 +49,14 @@ def noted() -> Iterator[list[Any]]:
     try:
         yield [job.worker, job.attempts]
         how = "done"
+    except LeaseLostError:
+        how = "lost"
+        raise
     except Exception:
         how = "error"
+        raise
+    except Suspension:
+        how = "suspended"
         raise
     finally:
         _note(how, job)
@@ -115,6 +124,62 @@ async def solo(payload: dict[str, Any]) -> list[Any]:
         await asyncio.sleep(payload["seconds"])
         if current_job().attempts <= payload["failures"]:
             raise ValueError("not yet")
+        return result
+
+
+def act(name: str) -> str:
+    """The effect of a step: a line more in a file that nobody takes back."""
+    job, mark = current_job(), uuid.uuid4().hex
+    write_line(STEPS, what="effect", id=job.id, name=name, mark=mark, claimed_at=job._claim.started_at)
+    return mark
+
+
+async def act_slowly(name: str, seconds: float) -> str:
+    mark = act(name)
+    await asyncio.sleep(seconds)
+    return mark
+
+
+def see(name: str, value: str) -> None:
+    is_signal = name == APPROVED
+    write_line(STEPS, what="seen", id=current_job().id, name=name, value=value, is_signal=is_signal)
+
+
+def mark_sleep(at: float, *, is_over: bool = False) -> None:
+    write_line(STEPS, what="slept", id=current_job().id, name="cool-off", at=at, is_over=is_over)
+
+
+@pipe.job("saga", base=0.05)
+async def saga(payload: dict[str, Any]) -> list[Any]:
+    """A step, a sleep, a wait, and a step."""
+    with noted() as result:
+        job = current_job()
+        see("charge", await job.step("charge", act_slowly, "charge", payload["seconds"]))
+        mark_sleep(time.time() + payload["sleep"])
+        await job.sleep("cool-off", payload["sleep"])
+        mark_sleep(time.time(), is_over=True)
+        try:
+            see(APPROVED, await job.wait_for(APPROVED, payload["timeout"]))
+        except SignalTimeout:
+            see(APPROVED, TIMED_OUT)
+        see("ship", await job.step("ship", act, "ship"))
+        return result
+
+
+@pipe.job("saga-in-thread", base=0.05)
+def saga_in_a_thread(payload: dict[str, Any]) -> list[Any]:
+    """The same, as a plain function."""
+    with noted() as result:
+        job = current_job()
+        see("charge", job.step_sync("charge", act, "charge"))
+        mark_sleep(time.time() + payload["sleep"])
+        job.sleep_sync("cool-off", payload["sleep"])
+        mark_sleep(time.time(), is_over=True)
+        try:
+            see(APPROVED, job.wait_for_sync(APPROVED, payload["timeout"]))
+        except SignalTimeout:
+            see(APPROVED, TIMED_OUT)
+        see("ship", job.step_sync("ship", act, "ship"))
         return result
 
 

@@ -6,7 +6,7 @@ sure it lets pass, so that a violation always is one.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import pairwise
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from jobpipe.model.gate import LEAD
 from jobpipe.model.job import FINISHED, KEPT_HISTORY, TRANSITIONS, JobStatus
 
-from .record import Bound, Record, Rhythm, Run, StoredJob, StoredRun
+from .record import TIMED_OUT, Bound, Record, Rhythm, Run, StoredJob, StoredRun
 
 SAME = 0.002
 """Seconds by which two instants of the store may be the same."""
@@ -146,7 +146,7 @@ def _has_lost_lease(run: Run, stored: Mapping[tuple[int, str], StoredRun], recor
 
 def _holds(run: Run, stored: Mapping[tuple[int, str], StoredRun], at: float) -> bool:
     """Had it the lease for sure, at that moment?"""
-    kept = stored.get((run.attempt, run.worker))
+    kept = _kept(run, stored)
     # Why not without a trace in the store: it was given back, and nobody knows when.
     ended_at = None if kept is None else kept.ended_at
     return ended_at is not None and run.began_at < at < ended_at - NEAR
@@ -154,7 +154,7 @@ def _holds(run: Run, stored: Mapping[tuple[int, str], StoredRun], at: float) -> 
 
 def _is_late(run: Run, stored: Mapping[tuple[int, str], StoredRun]) -> bool:
     """Was it held up for so long before it began that it had lost the lease? Then nothing comes of it."""
-    kept = stored.get((run.attempt, run.worker))
+    kept = _kept(run, stored)
     return kept is not None and kept.error == LOST and kept.ended_at <= run.began_at
 
 
@@ -196,7 +196,7 @@ def nothing_runs_early(record: Record) -> Iterator[Violation]:
         ):
             yield Violation("early", job.id, f"not before {sent.not_before}, but {job.runs[0]}")
     for run in record.runs:
-        kept = _stored(record.jobs.get(run.id)).get((run.attempt, run.worker))
+        kept = _kept(run, _stored(record.jobs.get(run.id)))
         if kept is not None and run.began_at < kept.began_at - NEAR:
             yield Violation("early", run.id, f"{run} began before its time, {kept}")
 
@@ -296,6 +296,62 @@ def names_run_one_at_a_time(record: Record) -> Iterator[Violation]:
             yield violation._replace(rule="unique")
 
 
+def recorded_steps_are_not_run_again(record: Record) -> Iterator[Violation]:
+    """What a step did and was recorded is the last time that it was done, but for runs that were claimed before."""
+    effects = {effect.mark: effect for effect in record.effects}
+    recorded = {(job.id, name): mark for job in record.jobs.values() for name, mark in job.steps.items()}
+    for (id, name), mark in recorded.items():
+        if mark not in effects:
+            yield Violation("step", id, f"{name} is recorded with {mark}, which no run has done")
+    for effect in record.effects:
+        mark = recorded.get((effect.id, effect.name), effect.mark)
+        if mark in effects and effect.mark != mark and effect.claimed_at >= effects[mark].claimed_at:
+            yield Violation(
+                "step again", effect.id, f"{effect.name} was recorded by {effects[mark]}: {effect}"
+            )
+
+
+def runs_get_what_is_recorded(record: Record) -> Iterator[Violation]:
+    """Whatever a step returned, in whichever run, is what is recorded; nothing that was recorded is lost."""
+    for seen in record.seen:
+        job = record.jobs.get(seen.id)
+        if job is not None and not seen.is_signal and job.steps.get(seen.name) != seen.value:
+            yield Violation("step", seen.id, f"a run got {seen}, and {job.steps} is recorded")
+
+
+def every_wait_has_one_outcome(record: Record) -> Iterator[Violation]:
+    """The signal that was accepted, or the timeout: the same in all runs."""
+    accepted: dict[tuple[str, str], str] = {}
+    asked: Counter[tuple[str, str, str]] = Counter()
+    for each in record.signals:
+        asked[each.id, each.name, each.payload] += 1 if each.how == "sent" else -1
+        if each.how == "accepted" and accepted.setdefault((each.id, each.name), each.payload) != each.payload:
+            yield Violation("signal", each.id, f"{each.name} was accepted with two contents")
+    outcomes: dict[tuple[str, str], str] = {}
+    for seen in record.seen:
+        wait = seen.id, seen.name
+        if not seen.is_signal:
+            continue
+        if outcomes.setdefault(wait, seen.value) != seen.value:
+            yield Violation("signal", seen.id, f"{outcomes[wait]} for one run, for another {seen}")
+        if seen.value != accepted.get(wait, seen.value):
+            yield Violation("signal", seen.id, f"{accepted[wait]} was accepted, and a run got {seen}")
+        # Why also what was sent and not answered: it may have been accepted.
+        if seen.value != TIMED_OUT and wait not in accepted and asked[*wait, seen.value] <= 0:
+            yield Violation("signal", seen.id, f"nobody sent it, or it was refused: {seen}")
+
+
+def no_sleep_is_too_short(record: Record) -> Iterator[Violation]:
+    """It lasts from when the first run came to it."""
+    until: dict[tuple[str, str], float] = {}
+    for each in record.slept:
+        sleep = each.id, each.name
+        if not each.is_over:
+            until[sleep] = min(each.at, until.get(sleep, each.at))
+        elif each.at < until.get(sleep, each.at) - NEAR:
+            yield Violation("early", each.id, f"{each.name} was to last until {until[sleep]}: {each}")
+
+
 def _rate(bound: Bound, name: str, starts: Sequence[float]) -> Iterator[Violation]:
     even_at = 0.0  # when the next start would be evenly paced
     for at in starts if bound.interval else ():
@@ -320,7 +376,7 @@ def _concurrency(bound: Bound, name: str, spans: Sequence[tuple[float, float]]) 
 
 def _span(run: Run, job: StoredJob) -> tuple[float, float] | None:
     """From when to when a handler ran while it had the lease for sure; nothing if nobody knows."""
-    kept = _stored(job).get((run.attempt, run.worker))
+    kept = _kept(run, _stored(job))
     if kept is None:
         return None
     ended_at = kept.ended_at if run.ended_at is None else min(run.ended_at, kept.ended_at)
@@ -329,6 +385,11 @@ def _span(run: Run, job: StoredJob) -> tuple[float, float] | None:
 
 def _stored(job: StoredJob | None) -> dict[tuple[int, str], StoredRun]:
     return {} if job is None else {(run.number, run.worker): run for run in job.runs}
+
+
+def _kept(run: Run, stored: Mapping[tuple[int, str], StoredRun]) -> StoredRun | None:
+    """The run as the store has it. A suspended one it has not: another has its number, maybe in the same process."""
+    return None if run.how == "suspended" else stored.get((run.attempt, run.worker))
 
 
 def _by_id(runs: Sequence[Run]) -> dict[str, list[Run]]:
@@ -356,4 +417,8 @@ RULES: tuple[Rule, ...] = (
     every_tick_is_one_job,
     limits_are_kept,
     names_run_one_at_a_time,
+    recorded_steps_are_not_run_again,
+    runs_get_what_is_recorded,
+    every_wait_has_one_outcome,
+    no_sleep_is_too_short,
 )

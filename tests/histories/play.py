@@ -6,6 +6,7 @@ was written down stays in the folder.
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -17,16 +18,29 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from jobpipe import Job, StoreAwayError
-from jobpipe.model.ticks import placed
+from jobpipe.model.durable import SignalAnswer, read_signal
+from jobpipe.model.schedule import placed
 from jobpipe.stores import open_store
-from jobpipe.stores.base import Filter, ScheduleEntry, Store
+from jobpipe.stores.base import Filter, JobStatus, ScheduleEntry, Store
 
 from ..faults.programs import Program, Start, jobpipe
 from ..support.servers_redis import free_port
 from ..support.waiting import eventually
-from .app import BEAT, BEAT_EVERY, BOUNDS, LEASE
+from .app import APPROVED, BEAT, BEAT_EVERY, BOUNDS, LEASE, SAGAS
 from .checker import pid_of
-from .record import Event, Record, Rhythm, StoredJob, StoredRun, load_runs, load_sent, write_line
+from .record import (
+    SIGNALS,
+    Event,
+    Record,
+    Rhythm,
+    StoredJob,
+    StoredRun,
+    load_runs,
+    load_sent,
+    load_signals,
+    load_steps,
+    write_line,
+)
 from .stages import STAGES, Fault, Stage
 
 ROOT = Path(__file__).parents[2]
@@ -206,19 +220,24 @@ def play(
             _disturb({**troupe.faults, **stage.faults}, folder, seconds, seed, say)
             troupe.end_of_sending()
             rhythm = _last_tick(store)
-            jobs = _drained(store)
+            jobs = _drained(store, folder)
         finally:
             troupe.close()
         observer.close()
         complaints = troupe.complaints()
         assert not complaints, "\n".join(complaints)
     sent, accepted, cancelled = load_sent(folder)
+    effects, seen, slept = load_steps(folder)
     return Record(
         sent=sent,
         accepted=accepted,
         cancelled=cancelled,
         runs=load_runs(folder),
-        jobs={job.id: _stored(job) for job in jobs},
+        effects=effects,
+        seen=seen,
+        slept=slept,
+        signals=load_signals(folder),
+        jobs={job.id: job for job in jobs},
         lease=LEASE,
         events=observer.events,
         bounds=BOUNDS,
@@ -268,27 +287,36 @@ def _last_tick(store: Store) -> Rhythm:
     return Rhythm(name=BEAT, every=BEAT_EVERY, anchor_at=entry.anchor_at, next_at=entry.next_at)
 
 
-def _drained(store: Store) -> list[Job]:
+def _signal_all(store: Store, folder: Path) -> None:
+    """Send a last signal to each job that waits: whose own was refused, or never sent."""
+    signal = read_signal(APPROVED, "at last", 100)
+    for job in store.page(Filter(status=JobStatus.WAITING), 500).jobs:
+        if store.signal(job.id, signal) is SignalAnswer.ACCEPTED:
+            write_line(folder / SIGNALS, id=job.id, name=APPROVED, payload="at last", how="accepted")
+
+
+def _drained(store: Store, folder: Path) -> list[StoredJob]:
     """All jobs, when all have ended, or the time for it is over."""
 
     def waiting() -> int:
-        return sum(
-            each.count for each in store.counts().tallies if each.status in ("scheduled", "queued", "running")
-        )
+        _signal_all(store, folder)
+        unfinished = ("scheduled", "waiting", "queued", "running")
+        return sum(each.count for each in store.counts().tallies if each.status in unfinished)
 
     with suppress(AssertionError):  # the checker says which have not
         eventually(lambda: not waiting(), limit=_DRAIN)
-    jobs: list[Job] = []
+    jobs: list[StoredJob] = []
     before: int | None = None
     while True:
         page = store.page(Filter(), 500, before)
-        jobs += [job for each in page.jobs if (job := store.get(each.id)) is not None]
+        jobs += [_stored(store, job) for each in page.jobs if (job := store.get(each.id)) is not None]
         before = page.next
         if before is None:
             return jobs
 
 
-def _stored(job: Job) -> StoredJob:
+def _stored(store: Store, job: Job) -> StoredJob:
+    state = store.durable(job.id) if job.type in SAGAS else None
     return StoredJob(
         id=job.id,
         type=job.type,
@@ -308,4 +336,5 @@ def _stored(job: Job) -> StoredJob:
             )
             for run in job.history
         ),
+        steps={step.name: json.loads(step.result) for step in state.steps} if state is not None else {},
     )

@@ -10,14 +10,15 @@ import random
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from heapq import heappop, heappush
+from typing import Any, NamedTuple
 
 import httpx
 
-from jobpipe import StoreAwayError
+from jobpipe import JobNotFoundError, SignalRefusedError, StoreAwayError, WrongStatusError
 
-from .app import pipe
-from .record import SENT, write_line
+from .app import APPROVED, SAGAS, pipe
+from .record import SENT, SIGNALS, write_line
 
 PAUSE = 0.02
 PATIENCE = 3.0
@@ -25,13 +26,22 @@ PATIENCE = 3.0
 _KEYS = ("ann", "bob", "cid")
 
 Job = dict[str, Any]
-Send = Callable[[Job], str | None]
-"""Put a job in: the id that it has, or None if it has to be asked again."""
+
+
+class Calls(NamedTuple):
+    """What a producer calls; None as the answer if it has to be asked again."""
+
+    send: Callable[[Job], str | None]
+    """Put a job in: the id that it has."""
+    signal: Callable[[str, str], bool | None]
+    """Send a signal to the job: was it accepted?"""
+    cancel: Callable[[str], bool | None] | None = None
+    """Is it, or will it be?"""
 
 
 def made_up_job(rng: random.Random, id: str) -> Job:
     """One of all the kinds there are."""
-    others = ["thread", "flaky", "paced", "bursty", "few", "alone", "solo", "solo"]
+    others = ["thread", "flaky", "paced", "bursty", "few", "alone", "solo", "solo", *SAGAS, *SAGAS]
     type = rng.choice(["quick"] * 4 + ["slow"] * 3 + others)
     payloads: dict[str, Callable[[], Any]] = {
         "slow": lambda: round(rng.uniform(0.1, 2.0), 2),
@@ -40,6 +50,7 @@ def made_up_job(rng: random.Random, id: str) -> Job:
         "few": lambda: round(rng.uniform(0.02, 0.2), 2),
         "solo": lambda: {"seconds": round(rng.uniform(0, 0.1), 2), "failures": rng.randrange(2)},
         "alone": lambda: {"key": rng.choice(_KEYS), "seconds": round(rng.uniform(0, 0.1), 2)},
+        **dict.fromkeys(SAGAS, lambda: _saga(rng)),
     }
     job: Job = {"id": id, "type": type, "payload": payloads.get(type, lambda: id)()}
     job["max_retries"] = rng.choice((0, 1, 3, 3, 6))
@@ -51,11 +62,45 @@ def made_up_job(rng: random.Random, id: str) -> Job:
     return job
 
 
-def produce(name: str, rng: random.Random, send: Send, cancel: Callable[[str], bool | None] | None) -> None:
+def _saga(rng: random.Random) -> dict[str, Any]:
+    """How long its first step, its sleep and its wait are; one of three waits for ever."""
+    return {
+        "seconds": round(rng.uniform(0, 0.3), 2),
+        "sleep": round(rng.uniform(0, 1.0), 2),
+        "timeout": rng.choice((None, round(rng.uniform(0, 1.0), 2), round(rng.uniform(0, 3.0), 2))),
+    }
+
+
+class Signals:
+    """Those that are to be sent: none for some jobs, some for others, at once or later, also with other content."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self._planned: list[tuple[float, str, str]] = []
+
+    def plan(self, id: str) -> None:
+        for _ in range(self._rng.choice((0, 1, 1, 2, 3))):
+            at = time.monotonic() + self._rng.choice((0.0, self._rng.uniform(0, 3.0)))
+            heappush(self._planned, (at, id, self._rng.choice(("yes", "yes", "no"))))
+
+    def send_due(self, signal: Callable[[str, str], bool | None]) -> None:
+        while self._planned and self._planned[0][0] <= time.monotonic():
+            _, id, payload = heappop(self._planned)
+            note = {"id": id, "name": APPROVED, "payload": payload}
+            write_line(SIGNALS, **note)
+            while (is_accepted := signal(id, payload)) is None:
+                time.sleep(PAUSE)
+            write_line(SIGNALS, **note, how="accepted" if is_accepted else "refused")
+
+
+def produce(name: str, rng: random.Random, calls: Calls) -> None:
     """Until the end of time."""
+    send, cancel = calls.send, calls.cancel
+    signals = Signals(rng)
     number = 0
     while True:
         number += 1
+        signals.send_due(calls.signal)
         job = made_up_job(rng, f"{name}-{number}")
         write_line(
             SENT,
@@ -70,6 +115,8 @@ def produce(name: str, rng: random.Random, send: Send, cancel: Callable[[str], b
         while (id := send(job)) is None:
             time.sleep(PAUSE)
         write_line(SENT, what="accepted", id=id)
+        if job["type"] in SAGAS:
+            signals.plan(id)
         if cancel is not None and id == job["id"] and rng.random() < 0.05:
             while (is_cancelled := cancel(job["id"])) is None:
                 time.sleep(PAUSE)
@@ -88,6 +135,16 @@ def send_from_python(job: Job) -> str | None:
         return None
 
 
+def signal_from_python(id: str, payload: str) -> bool | None:
+    try:
+        pipe.signal_sync(id, APPROVED, payload)
+    except StoreAwayError:
+        return None
+    except (SignalRefusedError, WrongStatusError, JobNotFoundError):
+        return False
+    return True
+
+
 class Caller:
     """As any client of the HTTP API does."""
 
@@ -99,13 +156,17 @@ class Caller:
         assert answer is None or answer.status_code in (200, 202), answer.text
         return None if answer is None else str(answer.json()["id"])
 
+    def signal(self, id: str, payload: str) -> bool | None:
+        answer = self._post(f"/jobs/{id}/signals/{APPROVED}", payload)
+        assert answer is None or answer.status_code in (200, 202, 404, 409), answer.text
+        return None if answer is None else answer.status_code < 300
+
     def cancel(self, id: str) -> bool | None:
-        """Is it, or will it be? None if nobody has answered."""
         answer = self._post(f"/jobs/{id}/cancel")
         assert answer is None or answer.status_code in (200, 409), answer.text
         return None if answer is None else answer.status_code == 200
 
-    def _post(self, path: str, job: Job | None = None) -> httpx.Response | None:
+    def _post(self, path: str, job: Job | str | None = None) -> httpx.Response | None:
         try:
             answer = self._http.post(path, json=job)
         except httpx.TransportError:
@@ -117,9 +178,9 @@ def main(name: str, seed: str, url: str = "") -> None:
     rng = random.Random(seed)
     if url:
         caller = Caller(url)
-        produce(name, rng, caller.send, caller.cancel)
+        produce(name, rng, Calls(caller.send, caller.signal, caller.cancel))
     else:
-        produce(name, rng, send_from_python, None)
+        produce(name, rng, Calls(send_from_python, signal_from_python))
 
 
 if __name__ == "__main__":

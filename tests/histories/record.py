@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-SENT, NOTES = "sent", "notes"
-"""The files of those who put in, and of the handlers."""
+SENT, NOTES, STEPS, SIGNALS = "sent", "notes", "steps", "signals"
+"""The files of those who put in, of the handlers, of what their steps did, and of those who send signals."""
+TIMED_OUT = "timed out"
+"""What a run that waited has, if no signal came."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +42,50 @@ class Run:
     began_at: float
     ended_at: float | None = None
     how: str = "killed"
-    """done, error, or broken off; killed if it has not said."""
+    """done, error, suspended, lost (it was told that its lease is), or broken off; killed if it has not said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """What the function of a step has done, and cannot undo."""
+
+    id: str
+    name: str
+    mark: str
+    """That no other has: it is the result of the step."""
+    claimed_at: float
+    """When its run was claimed, by the store's clock."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What a run got: the result of a step, or the payload of a signal."""
+
+    id: str
+    name: str
+    value: str
+    is_signal: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slept:
+    """A run that came to a sleep: when it would be over if this were the first, or when it was over."""
+
+    id: str
+    name: str
+    at: float
+    is_over: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signalled:
+    """A signal, and what its sender was told."""
+
+    id: str
+    name: str
+    payload: str
+    how: str = "sent"
+    """accepted, or refused; sent if nobody has told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +113,8 @@ class StoredJob:
     unique: str = ""
     result: Any = None
     runs: tuple[StoredRun, ...] = ()
+    steps: Mapping[str, Any] = field(default_factory=dict)
+    """The results that are recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +155,10 @@ class Record:
     cancelled: frozenset[str]
     """Those of which somebody was told that they are, or will be."""
     runs: Sequence[Run]
+    effects: Sequence[Effect] = ()
+    seen: Sequence[Seen] = ()
+    slept: Sequence[Slept] = ()
+    signals: Sequence[Signalled] = ()
     jobs: Mapping[str, StoredJob]
     lease: float = 0.0
     events: Sequence[Event] = ()
@@ -170,3 +221,18 @@ def load_runs(folder: Path) -> list[Run]:
                 )
             )
     return sorted((run for runs in begun.values() for run in runs), key=lambda run: run.began_at)
+
+
+def load_steps(folder: Path) -> tuple[list[Effect], list[Seen], list[Slept]]:
+    """What steps have done, what runs got, and when they slept."""
+    found: dict[str, list[Any]] = {"effect": [], "seen": [], "slept": []}
+    kinds = {"effect": Effect, "seen": Seen, "slept": Slept}
+    for line in read_lines(folder / STEPS):
+        what = line.pop("what")
+        found[what].append(kinds[what](**line))
+    return found["effect"], found["seen"], found["slept"]
+
+
+def load_signals(folder: Path) -> list[Signalled]:
+    """What was sent, and what became of it."""
+    return [Signalled(**line) for line in read_lines(folder / SIGNALS)]

@@ -10,16 +10,23 @@ import pytest
 
 from .checker import RULES, Rule, check
 from .record import (
+    TIMED_OUT,
     Bound,
+    Effect,
     Event,
     Record,
     Rhythm,
     Run,
+    Seen,
     Sent,
+    Signalled,
+    Slept,
     StoredJob,
     StoredRun,
     load_runs,
     load_sent,
+    load_signals,
+    load_steps,
     write_line,
 )
 
@@ -128,6 +135,34 @@ def named(*statuses: tuple[str, str], began_at: float = 15.5, ended_at: float = 
     return replace(record, jobs=jobs, events=[Event(id, status) for id, status in statuses])
 
 
+def effect(mark: str, claimed_at: float, name: str = "charge") -> Effect:
+    return Effect(id=ORDER, name=name, mark=mark, claimed_at=claimed_at)
+
+
+def seen(value: str, name: str = "charge") -> Seen:
+    return Seen(id=ORDER, name=name, value=value)
+
+
+def heard(value: str) -> Seen:
+    return Seen(id=ORDER, name="approved", value=value, is_signal=True)
+
+
+def signalled(payload: str, how: str = "sent") -> Signalled:
+    return Signalled(id=ORDER, name="approved", payload=payload, how=how)
+
+
+def with_steps(**values: Any) -> Record:
+    """The good one, whose second run has charged, and was told yes."""
+    record = replace(
+        changed(steps={"charge": "second"}),
+        effects=[effect("first", 10), effect("second", 13)],
+        seen=[seen("second"), heard("yes")],
+        slept=[Slept(id=ORDER, name="nap", at=14), Slept(id=ORDER, name="nap", at=14.01, is_over=True)],
+        signals=[signalled("yes"), signalled("yes", "accepted"), signalled("no"), signalled("no", "refused")],
+    )
+    return replace(record, **values)
+
+
 FIRST = [(ORDER, status) for status in STATUSES]
 
 
@@ -191,6 +226,26 @@ GOOD_ONES: dict[str, Record] = {
     ),
     "a job was replaced, and so runs before its own time": replace(
         GOOD, sent={ORDER: replace(GOOD.sent[ORDER], unique="name", not_before=11, max_retries=9)}
+    ),
+    "a step was run again since it was not recorded": with_steps(),
+    "a run that was claimed before goes on, and runs a step that another has recorded": with_steps(
+        effects=[effect("second", 13), effect("first", 10)]
+    ),
+    "a step was run, and nobody knows whether it was recorded": with_steps(
+        effects=[*with_steps().effects, effect("third", 13, "ship")]
+    ),
+    "a later run got what was recorded": with_steps(seen=[seen("second"), seen("second"), heard("yes")]),
+    "a signal was accepted, and nobody was told": with_steps(signals=[signalled("yes")]),
+    "a signal came too late": with_steps(
+        seen=[seen("second"), heard(TIMED_OUT)], signals=[signalled("yes"), signalled("yes", "refused")]
+    ),
+    "a signal was accepted, and the job cancelled before it asked for it": with_steps(seen=[seen("second")]),
+    "a suspended run has the number of the next one": replace(
+        GOOD,
+        runs=[KILLED, run(2, B, 12.5, 12.6, how="suspended"), run(2, B, 13.1, 14.9)],
+    ),
+    "a worker that was frozen was told that its lease is lost": replace(
+        GOOD, runs=[run(1, "host:3:cccc", 7.5, 9.9, how="lost"), *GOOD.runs]
     ),
     "a burst is let through": replace(
         another("x", 10.5, 11.5), bounds=[Bound(type="mail", interval=3, burst=2)]
@@ -290,6 +345,42 @@ BAD_ONES: dict[str, tuple[str, Record]] = {
         "unique",
         named(*FIRST, ("x", "queued"), ("x", "running"), ("x", "done"), began_at=14, ended_at=16),
     ),
+    "a step that was recorded was run again": (
+        "step again",
+        with_steps(effects=[*with_steps().effects, effect("third", 16)]),
+    ),
+    "a run ran a step twice": ("step again", with_steps(effects=[effect("twice", 13), effect("second", 13)])),
+    "a step is recorded that no run has done": ("step", with_steps(effects=[])),
+    "a run got another result than the one that is recorded": (
+        "step",
+        with_steps(seen=[seen("first"), seen("second")]),
+    ),
+    "what a step returned is not recorded": ("step", with_steps(seen=[seen("third", "ship")])),
+    "two runs were told different things of one wait": (
+        "signal",
+        with_steps(seen=[heard("yes"), heard(TIMED_OUT)], signals=[signalled("yes")]),
+    ),
+    "a signal was accepted, and the wait timed out": ("signal", with_steps(seen=[heard(TIMED_OUT)])),
+    "a signal was accepted, and the run got another": ("signal", with_steps(seen=[heard("no")])),
+    "a signal was refused, and a run got it": (
+        "signal",
+        with_steps(signals=[signalled("yes"), signalled("yes", "refused")]),
+    ),
+    "a run got a signal that nobody sent": ("signal", with_steps(signals=[])),
+    "two signals of one name were accepted": (
+        "signal",
+        with_steps(seen=[], signals=[signalled("yes", "accepted"), signalled("no", "accepted")]),
+    ),
+    "a job waits, and its signal was accepted": (
+        "lost",
+        replace(with_steps(), jobs={ORDER: replace(JOB, status="waiting", steps={"charge": "second"})}),
+    ),
+    "a sleep was too short": (
+        "early",
+        with_steps(
+            slept=[Slept(id=ORDER, name="nap", at=14), Slept(id=ORDER, name="nap", at=13.8, is_over=True)]
+        ),
+    ),
     "two ran at once where one may": ("concurrency", another("x", 14, 16)),
     "two of one key ran at once": (
         "concurrency",
@@ -331,6 +422,17 @@ def test_what_was_written_is_read_again(tmp_path: Path) -> None:
     write_line(tmp_path / "sent", what="cancelled", id="a")
     sent = {"a": Sent(id="a", type="mail", max_retries=3, not_before=1)}
     assert load_sent(tmp_path) == (sent, frozenset({"a"}), frozenset({"a"}))
+
+
+def test_what_steps_and_senders_of_signals_wrote_is_read_again(tmp_path: Path) -> None:
+    write_line(tmp_path / "steps", what="effect", id=ORDER, name="charge", mark="m", claimed_at=1.0)
+    write_line(tmp_path / "steps", what="seen", id=ORDER, name="approved", value="yes", is_signal=True)
+    write_line(tmp_path / "steps", what="slept", id=ORDER, name="nap", at=2.0, is_over=True)
+    nap = Slept(id=ORDER, name="nap", at=2, is_over=True)
+    assert load_steps(tmp_path) == ([effect("m", 1)], [heard("yes")], [nap])
+    write_line(tmp_path / "signals", id=ORDER, name="approved", payload="yes")
+    write_line(tmp_path / "signals", id=ORDER, name="approved", payload="yes", how="accepted")
+    assert load_signals(tmp_path) == [signalled("yes"), signalled("yes", "accepted")]
 
 
 def test_line_that_was_cut_off_is_not_there(tmp_path: Path) -> None:

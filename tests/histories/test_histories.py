@@ -27,6 +27,9 @@ def test_random_faults_break_no_promise(store: str, tmp_path: Path) -> None:
         assert len(record.accepted) > 20
         assert record.runs
         assert record.events
+        assert record.effects
+        assert any(run.how == "suspended" for run in record.runs)
+        assert any(each.how == "accepted" for each in record.signals)
     except Exception as error:
         error.add_note(f"seed {seed}, the files are in {tmp_path}")
         raise

@@ -95,6 +95,20 @@ class Rules:
     remembers: bool = True
     """Does the store know a settlement that it is told again?"""
 
+    @property
+    def start(self) -> State:
+        return START
+
+    def check(self, state: State) -> None:
+        for job in state.jobs:
+            check(job)
+
+    def canonical(self, state: State) -> State:
+        return canonical(state)
+
+    def is_ended(self, state: State) -> bool:
+        return all(job.status in ENDS for job in state.jobs)
+
     def steps(self, state: State) -> Iterator[Step]:
         """All that can happen; Broken if something happens that must not."""
         for number in range(len(state.jobs)):

@@ -3,9 +3,32 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
-from .model import ENDS, START, Broken, Rules, State, canonical, check
+from .model import Broken
+
+S = TypeVar("S", bound=Hashable)
+
+
+class Model(Protocol[S]):
+    """What is searched."""
+
+    @property
+    def start(self) -> S: ...
+
+    def steps(self, state: S) -> Iterable[tuple[str, S]]:
+        """All that can happen, with its name; Broken if something happens that must not."""
+
+    def check(self, state: S) -> None:
+        """Broken if that does not hold which holds in every state."""
+
+    def canonical(self, state: S) -> S:
+        """The one of all states that are the same."""
+
+    def is_ended(self, state: S) -> bool:
+        """Is it one that can be reached from everywhere?"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,14 +42,14 @@ class Found:
     """How to get there, or to a state from which there is no way to the end; numbers may change from step to step."""
 
 
-def search(rules: Rules, start: State = START) -> Found:
+def search(model: Model[S]) -> Found:
     """Look at everything that can happen; at the end, from everywhere there must be a way to finish all jobs."""
-    first = canonical(start)
-    came_from: dict[State, tuple[State, str] | None] = {first: None}
-    before: defaultdict[State, list[State]] = defaultdict(list)
+    first = model.canonical(model.start)
+    came_from: dict[S, tuple[S, str] | None] = {first: None}
+    before: defaultdict[S, list[S]] = defaultdict(list)
     todo, steps = deque([first]), 0
 
-    def path(state: State, *last: str) -> tuple[str, ...]:
+    def path(state: S, *last: str) -> tuple[str, ...]:
         labels = list(last)
         step = came_from[state]
         while step is not None:
@@ -38,11 +61,10 @@ def search(rules: Rules, start: State = START) -> Found:
         state = todo.popleft()
         label = ""
         try:
-            for label, reached in rules.steps(state):
+            for label, reached in model.steps(state):
                 steps += 1
-                for job in reached.jobs:
-                    check(job)
-                after = canonical(reached)
+                model.check(reached)
+                after = model.canonical(reached)
                 before[after].append(state)
                 if after not in came_from:
                     came_from[after] = (state, label)
@@ -50,7 +72,7 @@ def search(rules: Rules, start: State = START) -> Found:
                 label = ""
         except Broken as problem:
             return Found(len(came_from), steps, str(problem), path(state, *filter(None, [label])))
-    ended = [state for state in came_from if all(job.status in ENDS for job in state.jobs)]
+    ended = [state for state in came_from if model.is_ended(state)]
     hopeful, todo = set(ended), deque(ended)
     while todo:
         for state in before[todo.popleft()]:

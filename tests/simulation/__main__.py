@@ -40,7 +40,9 @@ def main() -> int:
         f"{len(done):,} lives, seeds {given.first} to {given.first + len(done) - 1}, on {given.store}: "
         f"{sum(each.jobs for each in done):,} jobs, {sum(each.runs for each in done):,} runs, "
         f"{sum(each.rescues for each in done):,} rescues, {sum(each.ticks for each in done):,} ticks, "
-        f"{sum(each.steps for each in done):,} steps; every promise was kept"
+        f"{sum(each.recorded for each in done):,} steps recorded, {sum(each.suspensions for each in done):,} suspensions, "
+        f"{sum(each.signals for each in done):,} signals accepted, "
+        f"{sum(each.steps for each in done):,} turns; every promise was kept"
     )
     return 0
 

@@ -13,12 +13,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from jobpipe.errors import StoreAwayError
+from jobpipe.errors import JobNotFoundError, SignalRefusedError, StoreAwayError, WrongStatusError
 from jobpipe.model.job import FINISHED, JobStatus
 from jobpipe.stores.base import Store
 
 from .process import GRACE, Process
-from .program import LEASE, TYPES, Program, Stage, task_of
+from .program import LEASE, TYPES, Program, Stage, Task, task_of
+from .saga import Saga, saga_of
 from .weather import FAIR, weather_of
 from .witness import Witness
 from .world import Violation, World
@@ -44,6 +45,10 @@ class Summary:
     runs: int
     rescues: int
     ticks: int
+    recorded: int
+    """Steps of jobs."""
+    suspensions: int
+    signals: int
     trace: tuple[str, ...] = ()
 
 
@@ -57,7 +62,8 @@ class Life:
         self._chance = self.world.chance
         self.weather = weather_of(self._chance)
         self._witness = Witness(store(self.world.clock), self.world)
-        self._stage = Stage(self._chance, is_blocking=self.weather.block > 0)
+        self._stage = Stage(self._chance, self._witness.recorded, is_blocking=self.weather.block > 0)
+        self._stage.falter = self._falter
         self._programs = programs[: self._chance.randint(1, len(programs))]
         self._is_storm = True
         self._is_ending = False
@@ -100,6 +106,9 @@ class Life:
             runs=sum(self._stage.runs.values()),
             rescues=self._witness.rescues,
             ticks=len(self._witness.ticks),
+            recorded=self._witness.recorded.steps,
+            suspensions=self._witness.recorded.suspensions,
+            signals=self._witness.recorded.signals,
             trace=tuple(world.trace),
         )
 
@@ -120,6 +129,7 @@ class Life:
         speed = self.weather.speed(self._chance) if self._is_storm else 1.0
         weather = self.weather if self._is_storm else FAIR
         program.line.expose(weather)
+        program.line.on_death = partial(self._die, place)
         process = Process(self.world, f"w{len(self._all)}", program, weather, speed)
         self._all.append(process)
         self.world.tell(process.name, f"starts, its clock at {speed:g}")
@@ -143,17 +153,20 @@ class Life:
     # What they are given to do
 
     def _enqueue(self, id: str) -> None:
-        type, task = self._chance.choice(TYPES), task_of(self._chance)
+        type = self._chance.choice(TYPES)
+        task = saga_of(self._chance) if type == "saga" else task_of(self._chance)
         delay = self._chance.choice((0.0, 0.0, 1.0)) * self._chance.random()
         living = self._living()
         if not living:
             self.world.after(0.1, lambda: self._enqueue(id))
             return
+        if isinstance(task, Saga):
+            self._plan_signals(id, task)
         _, process = self._chance.choice(living)
         self._offers[id] = process
         process.loop.start(self._offer(process, id, type, task, round(delay, 3)), f"enqueue {id}")
 
-    async def _offer(self, process: Process, id: str, type: str, task: object, delay: float) -> None:
+    async def _offer(self, process: Process, id: str, type: str, task: Task | Saga, delay: float) -> None:
         """Put a job in, until it is known to be in: who asks may ask again."""
         while True:
             try:
@@ -164,6 +177,35 @@ class Life:
                 self._accepted.add(id)
                 del self._offers[id]
                 return
+
+    def _plan_signals(self, id: str, saga: Saga) -> None:
+        """None, or some: they come before the job waits for them, while it does, or later."""
+        for name in saga.waits():
+            for _ in range(self._chance.randint(0, 3)):
+                payload = self._chance.choice(("yes", "yes", "no"))
+                self.world.after(self._chance.uniform(0.0, _STORM), partial(self._signal, id, name, payload))
+
+    def _signal(self, id: str, name: str, payload: str) -> None:
+        for _, process in self._any_living():
+            process.loop.start(self._send(process, id, name, payload), f"signal {name} of {id}")
+
+    async def _send(self, process: Process, id: str, name: str, payload: str) -> None:
+        """Send a signal, until it is known what became of it."""
+        while True:
+            try:
+                await process.program.pipe.signal(id, name, payload)
+            except StoreAwayError:
+                await asyncio.sleep(0.2)
+            except (JobNotFoundError, SignalRefusedError, WrongStatusError):
+                return
+            else:
+                return
+
+    def _signal_at_last(self) -> None:
+        """In fair weather nobody waits for a signal for ever."""
+        for id, name in self._witness.recorded.waiting():
+            self._signal(id, name, "at last")
+        self.world.after(0.5, self._signal_at_last)
 
     def _is_answered(self) -> bool:
         """Does nobody ask any more? Those who asked and died will never know."""
@@ -181,13 +223,24 @@ class Life:
         self.world.after(self._chance.expovariate(1.0), self._befall)
 
     def _crash(self) -> None:
-        for place, process in self._any_living():
-            process.crash()
+        for place, _ in self._any_living():
+            self._die(place)
+
+    def _die(self, place: int) -> None:
+        if self._up[place].is_up:
+            self._up[place].crash()
             self._start_later(place)
 
     def _pause(self) -> None:
         for _, process in self._any_living():
             process.pause(self._chance.uniform(0.0, 2.5 * LEASE))
+
+    def _falter(self, worker: str) -> None:
+        """Perhaps it stands still in the middle of a step, and wakes up without its lease."""
+        if self._is_storm and self.weather.pause and self._chance.random() < 0.4:
+            for _, process in self._living():
+                if process.name == worker:
+                    process.pause(self._chance.uniform(LEASE, 3 * LEASE))
 
     def _stop(self) -> None:
         for place, process in self._any_living():
@@ -206,8 +259,11 @@ class Life:
     def _cancel(self) -> None:
         known = list(self._witness.lives)
         if known:
-            verb = self._witness.cancel if self._chance.random() < 0.6 else self._witness.retry
-            verb([self._chance.choice(known)])
+            ids, draw = [self._chance.choice(known)], self._chance.random()
+            if draw < 0.6:
+                self._witness.cancel(ids)
+            else:
+                self._witness.retry(ids, from_start=draw < 0.8)
 
     def _any_living(self) -> list[tuple[int, Process]]:
         living = self._living()
@@ -227,6 +283,7 @@ class Life:
                 self._start_again(place)
         for _, process in self._living():
             process.expose(FAIR)
+        self._signal_at_last()
 
     def _is_awake(self) -> bool:
         """Is everybody there, and at work?"""

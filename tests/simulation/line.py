@@ -27,6 +27,8 @@ class Line:
         self._weather = FAIR
         self._seen: Schedules | None = None
         self.is_cut = False
+        self.on_death: Callable[[], object] = lambda: None
+        """Called when a call is fatal for the process that makes it."""
 
     def connect(self, witness: Witness, chance: Random) -> None:
         """Lead to another store."""
@@ -63,7 +65,13 @@ class Line:
         weather, draw = self._weather, self._chance.random()
         if self._witness is None or self.is_cut or draw < weather.away:
             raise StoreAwayError("the store cannot be reached")
+        is_fatal = draw > 1.0 - weather.fatal
+        if is_fatal and self._chance.random() < 0.5:
+            self.on_death()
+            raise StoreAwayError("nobody is there to call it")
         answer = getattr(self._witness, verb)(*args, **kwargs)
+        if is_fatal:
+            self.on_death()
         if draw < weather.away + weather.lost:
             raise StoreAwayError("the reply was lost")
         return answer

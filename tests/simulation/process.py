@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from math import inf
 from typing import Any
 
 from jobpipe.errors import StoreAwayError
@@ -71,6 +72,7 @@ class Process:
             queues=queues,
             queue_limits=pipe.queue.limits,
             lease=pipe.settings.lease,
+            max_result=pipe.settings.max_payload,
             clock=ProcessClock(self.loop),
             name=self.name,
         )
@@ -110,6 +112,7 @@ class Process:
         """It is no more: nothing of what it was about to do is done."""
         self._world.tell(self.name, "crashes")
         self.loop.is_dead = True
+        self.loop.hold(inf)  # Why: it may die in the middle of a turn
         self._end()
 
     def pause(self, seconds: float) -> None:

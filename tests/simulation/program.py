@@ -6,7 +6,7 @@ A program is made once and used for many lives, since declaring job types takes 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any, NoReturn, cast
@@ -17,12 +17,14 @@ from jobpipe import Cancel, Jobpipe, RateLimited, Retry, Snooze, current_job
 
 from .line import Line
 from .loop import ProcessLoop
+from .recorded import Recorded
+from .saga import Saga, Steps, name_of
 
 if TYPE_CHECKING:
     from jobpipe.stores.base import Store
 
 LEASE = 1.5
-TYPES = ("plain", "function", "paced", "few", "keyed", "hasty")
+TYPES = ("plain", "function", "paced", "few", "keyed", "hasty", "saga", "saga")
 RETRIES = 2
 
 
@@ -39,6 +41,7 @@ class Stage:
     """What handlers have done, in one life of the world."""
 
     chance: Random
+    recorded: Recorded
     begun: dict[tuple[str, str], int] = field(default_factory=dict)
     """How often each worker began each job."""
     runs: dict[str, int] = field(default_factory=dict)
@@ -46,6 +49,8 @@ class Stage:
     returned: dict[int, tuple[str, str]] = field(default_factory=dict)
     """By the number that a run returned: its job and its worker."""
     is_blocking: bool = False
+    falter: Callable[[str], object] = lambda worker: None
+    """Called by a worker between an effect and its record."""
 
     def begin(self) -> int:
         """A run begins; how many runs of the job came before."""
@@ -69,7 +74,7 @@ class Program:
         """With queues, their slots, some types are in a queue of their own, which has a limit."""
         self.queues = queues
         self.line = Line()
-        self.stage = Stage(Random(0))
+        self.stage: Stage
         self.pipe = pipe = Jobpipe(cast("Store", self.line))
         pipe.configure(store=self.line.url, lease=LEASE, queue_size=0, keep=10**9)
 
@@ -83,6 +88,7 @@ class Program:
         pipe.job("few", concurrency=2, **mail)(self._act)
         pipe.job("keyed", concurrency=1, key=lambda task: task.key, **mail)(self._act)
         pipe.job("hasty", deadline=0.3, **options)(self._act)
+        pipe.job("saga", concurrency=2, **options)(self._go_on)
         pipe.every(1.3, name="pulse", **options)(self._pulse)
 
     async def _act(self, task: Task) -> int:
@@ -107,6 +113,17 @@ class Program:
     def _act_at_once(self, task: Task) -> int:
         self._come_to(task.fates[min(self.stage.begin(), len(task.fates) - 1)])
         return self.stage.end()
+
+    async def _go_on(self, saga: Saga) -> int:
+        stage = self.stage
+        fate = saga.fates[min(stage.begin(), len(saga.fates) - 1)]
+        steps = Steps(stage.recorded, stage.chance, stage.falter)
+        for number, part in enumerate(saga.parts):
+            if number == saga.turn:
+                self._come_to(fate)
+            await steps.do(part, name_of(number))
+        self._come_to(fate)
+        return stage.end()
 
     async def _pulse(self) -> int:
         self.stage.begin()

@@ -1,4 +1,4 @@
-"""A thousand lives, each with its own faults: in none of them is a promise broken. And a code that breaks one is found."""
+"""Eight hundred lives, each with its own faults: in none of them is a promise broken. And a code that breaks one is found."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from jobpipe.jobtypes.durable import DurableRun, _State
 from jobpipe.model.admission import Bounds
+from jobpipe.model.durable import NO_TIMEOUT, DurableState, JobSignal, SignalAnswer
 from jobpipe.model.gate import Limit
-from jobpipe.model.job import Move
+from jobpipe.model.job import JobStatus, Move
 from jobpipe.stores.base import Answer, ClaimResult, Lease, NewJob, QueueChoice, Rescued, Settlement
 from jobpipe.stores.memory import MemoryStore
 from jobpipe.stores.memory.record import Record
@@ -26,7 +29,7 @@ from .stores import opened
 from .weather import Weather, weather_of
 from .world import Violation, World
 
-CHUNK = 50
+CHUNK = 40
 CHUNKS = 20
 ON_DISK = 10
 MOST_SEEDS = 400
@@ -63,6 +66,9 @@ def test_no_life_breaks_a_promise(programs: list[Program], chunk: int) -> None:
             done.append(live(seed, programs, store))
     assert sum(each.ticks for each in done) > CHUNK
     assert sum(each.runs for each in done) > sum(each.jobs for each in done)
+    assert sum(each.recorded for each in done) > CHUNK
+    assert sum(each.suspensions for each in done) > CHUNK
+    assert sum(each.signals for each in done) > CHUNK / 2
 
 
 def test_no_life_with_slots_by_queue_breaks_a_promise(away: None) -> None:
@@ -201,6 +207,48 @@ class Undecided(MemoryStore):
         return is_recorded
 
 
+class Costly(MemoryStore):
+    """A sleep, or a wait, costs an attempt."""
+
+    def _settle(self, settlement: Settlement, now: float) -> bool:
+        is_recorded = super()._settle(settlement, now)
+        if is_recorded and settlement.outcome.name is not None:
+            self._ledger.jobs[settlement.lease.id].attempts += 1
+        return is_recorded
+
+
+class Fickle(MemoryStore):
+    """The last signal of a name wins."""
+
+    def signal(self, id: str, signal: JobSignal) -> SignalAnswer | None:
+        record = self._ledger.jobs.get(id)
+        if record is not None and record.durable is not None:
+            record.durable.signals.pop(signal.name, None)
+        return super().signal(id, signal)
+
+
+class Deaf(MemoryStore):
+    """A signal wakes nobody."""
+
+    def signal(self, id: str, signal: JobSignal) -> SignalAnswer | None:
+        record = self._ledger.jobs.get(id)
+        before = None if record is None else record.run_at
+        answer = super().signal(id, signal)
+        if record is not None and before is not None and record.run_at != before:
+            self._ledger.jobs[id].status = JobStatus.WAITING
+        return answer
+
+
+class Patient(MemoryStore):
+    """No wait has an end."""
+
+    def _settle(self, settlement: Settlement, now: float) -> bool:
+        outcome = settlement.outcome
+        if outcome.move is Move.WAIT:
+            settlement = replace(settlement, outcome=replace(outcome, delay=NO_TIMEOUT))
+        return super()._settle(settlement, now)
+
+
 @pytest.mark.parametrize(
     ("broken", "bad_input"),
     [
@@ -211,6 +259,10 @@ class Undecided(MemoryStore):
         (Unlimited, "at once|too soon"),
         (Forgetful, "s after the last fault|was found None"),
         (Undecided, "was claimed, and is failed"),
+        (Costly, "the store counts"),
+        (Fickle, "instead of (same|conflict)"),
+        (Deaf, "has the signal that it waits for, and is waiting"),
+        (Patient, "s after the last fault|instead of timed out"),
     ],
 )
 def test_a_store_that_breaks_a_promise_is_found(
@@ -228,13 +280,19 @@ async def keep(self: HeldJobs, runs: list[Any], *, also_begun: bool = False) -> 
     """Gives nothing back."""
 
 
+async def forget(self: DurableRun) -> _State:
+    """Knows of nothing that was recorded."""
+    return _State(DurableState())
+
+
 @pytest.mark.parametrize(
     ("owner", "name", "broken", "bad_input"),
     [
         (HeldJobs, "give_back", keep, "still holds|were lost by their workers"),
         (claim_loop, "POLL", 10_000.0, "s after the last fault"),
+        (DurableRun, "_load", forget, "is recorded, and was run again"),
     ],
-    ids=["no give-back", "no poll"],
+    ids=["no give-back", "no poll", "no memory of steps"],
 )
 def test_a_runner_that_breaks_a_promise_is_found(
     programs: list[Program],

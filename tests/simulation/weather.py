@@ -34,11 +34,13 @@ class Weather:
     """The clocks of a process run too fast or too slow."""
     cancel: float = 0.0
     """Somebody cancels a job, or runs it again."""
+    fatal: float = 0.0
+    """A process dies right before, or right after, a call of the store."""
 
     @property
     def is_gentle(self) -> bool:
         """Can no lease run out?"""
-        harms = (self.away, self.lost, self.slow, self.crash, self.pause, self.outage, self.skew)
+        harms = (self.away, self.lost, self.slow, self.crash, self.pause, self.outage, self.skew, self.fatal)
         return not any(harms)
 
     def travel(self, chance: Random) -> float:
@@ -68,6 +70,7 @@ _KINDS = {
     "block": 0.2,
     "skew": 0.5,
     "cancel": 1.0,
+    "fatal": 0.02,
 }
 _GENTLE = ("stale", "stop", "block", "cancel")
 

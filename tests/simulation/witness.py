@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from jobpipe.errors import DuplicateError
+from jobpipe.model.durable import DurableState, JobSignal, Received, SignalAnswer, Step
 from jobpipe.model.gate import Limit
 from jobpipe.model.job import FINISHED, PENDING, TRANSITIONS, JobStatus, Move
 from jobpipe.stores.base import (
@@ -31,13 +32,15 @@ from jobpipe.stores.base import (
     Store,
 )
 
+from .recorded import Recorded
 from .world import Violation, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _EPSILON = 1e-5
-_UNCOUNTED = (Move.SNOOZE, Move.RELEASE)
+_UNCOUNTED = (Move.SNOOZE, Move.SLEEP, Move.WAIT, Move.RELEASE)
+_SUSPENDING = (Move.SLEEP, Move.WAIT)
 
 
 @dataclass(slots=True)
@@ -89,6 +92,7 @@ class Witness:
         self.claims_by: defaultdict[tuple[str, str], int] = defaultdict(int)
         """How often each worker claimed each job."""
         self.ticks: set[tuple[str, float]] = set()
+        self.recorded = Recorded(world.clock, lambda lease: self._held(lease) is not None, self.fail)
         self._world = world
         self._tokens: set[tuple[str, str]] = set()
         self._paces: dict[tuple[str, str], Pace] = {}
@@ -217,6 +221,7 @@ class Witness:
         if (claim.id, lease.token) in self._tokens:
             raise self.fail(f"{claim.id} was claimed twice with one token")
         self._tokens.add((claim.id, lease.token))
+        self.recorded.go_on(claim.id)
         self.claims_by[lease.worker, claim.id] += 1
         gate = self._enter(claim, limits.get(claim.type))
         life.settled = None
@@ -327,6 +332,8 @@ class Witness:
             until = self._world.now + outcome.cools
             self._cooling[life.new.type] = max(until, self._cooling.get(life.new.type, 0.0))
         self._move(life, TRANSITIONS[JobStatus.RUNNING][move])
+        if move in _SUSPENDING and self.recorded.suspend(life.new.id, outcome):
+            self._check_queued(life.new.id)
 
     def _move(self, life: Life, status: JobStatus) -> None:
         life.status = JobStatus.QUEUED if status in PENDING else status
@@ -334,6 +341,41 @@ class Witness:
             life.ends += 1
             if life.ends > 1:
                 raise self.fail(f"{life.new.id} came to an end {life.ends} times")
+
+    # Recording
+
+    def write_steps(self, steps: Sequence[tuple[Lease, Step]]) -> list[bool]:
+        answers = self.store.write_steps(steps)
+        for (lease, step), is_recorded in zip(steps, answers, strict=True):
+            self._tell(f"step {step.name} of {lease.id} by {lease.worker}: {is_recorded}")
+            self.recorded.write_step(lease, step, is_recorded)
+        return answers
+
+    def receive(self, lease: Lease, name: str) -> Received:
+        answer = self.store.receive(lease, name)
+        self._tell(f"receive {name} of {lease.id} by {lease.worker}: {answer.kind}")
+        self.recorded.receive(lease, name, answer)
+        return answer
+
+    def signal(self, id: str, signal: JobSignal) -> SignalAnswer | None:
+        answer = self.store.signal(id, signal)
+        self._tell(f"signal {signal.name} of {id}: {answer}")
+        life = self.lives.get(id)
+        if (life is None) != (answer is None):
+            raise self.fail(f"a signal of {id} was {answer}")
+        if life is not None and self.recorded.signal(id, signal, life.status, answer):
+            self._check_queued(id)
+        return answer
+
+    def _check_queued(self, id: str) -> None:
+        job = self.store.get(id)
+        if job is None or job.status is not JobStatus.QUEUED:
+            raise self.fail(f"{id} has the signal that it waits for, and is {job and job.status}")
+
+    def durable(self, id: str) -> DurableState | None:
+        found = self.store.durable(id)
+        self.recorded.check(id, found)
+        return found
 
     # Steering
 
@@ -346,19 +388,21 @@ class Witness:
                 life.is_cancel_asked = True
             elif life.status in PENDING:
                 life.held = None
+                self.recorded.rest(id)
                 self._move(life, JobStatus.CANCELLED)
         return found
 
     def retry(
-        self, ids: Sequence[str], renewed: NewPayload | None = None
+        self, ids: Sequence[str], renewed: NewPayload | None = None, *, from_start: bool = False
     ) -> list[JobStatus | DuplicateError | None]:
-        found = self.store.retry(ids, renewed)
+        found = self.store.retry(ids, renewed, from_start=from_start)
         for id, status in zip(ids, found, strict=True):
             assert not isinstance(status, DuplicateError), "no job here has a unique name"
             life = self._found(id, status)
             self._tell(f"retry {id}: {status}")
             if Move.REVIVE in TRANSITIONS[life.status]:
                 life.status, life.attempts, life.ends, life.result = JobStatus.QUEUED, 0, 0, None
+                self.recorded.begin_anew(id, from_start=from_start)
         return found
 
     def _found(self, id: str, status: JobStatus | None) -> Life:
@@ -387,3 +431,4 @@ class Witness:
                 )
             if life.ends != 1:
                 raise self.fail(f"{id} has {life.ends} outcomes")
+            self.durable(id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from jobpipe import JobStatus
+from jobpipe.model.durable import ReceivedKind, SignalAnswer
 from jobpipe.model.gate import Limit
 from jobpipe.model.job import Move, Progress
 from jobpipe.stores.base import (
@@ -18,6 +19,7 @@ from jobpipe.stores.base import (
     WorkerInfo,
 )
 from jobpipe.stores.redis import RedisStore
+from jobpipe.testing.durable.tools import record, send, step_names
 from jobpipe.testing.reading import look, page_ids
 from jobpipe.testing.tools import BOOM, finish, new_job, put, take
 
@@ -42,6 +44,10 @@ def one_round(store: RedisStore) -> None:
     store.progress([(claim.lease, Progress(value=0.5))])
     store.write_logs([(claim.lease, LogChunk(start=0, cut=0, count=0, size=2, lines="[]"))])
     assert store.logs(claim.id) == JobLogs([], 0, 0)
+    assert record(store, claim, "s") == [True]
+    assert send(store, claim.id) is SignalAnswer.ACCEPTED
+    assert store.receive(claim.lease, "go").kind is ReceivedKind.SIGNAL
+    assert step_names(store, claim.id) == ["s"]
     assert finish(store, claim, Move.FAIL, error=BOOM)
     released, settled = take(store, 2)
     assert store.release([released.lease]) == [True]

@@ -173,8 +173,8 @@ class PostgresStores:
         query = "SELECT tablename FROM pg_tables WHERE schemaname = %s AND tablename NOT IN ('migrations', 'identity')"
         tables = {name for (name,) in self._admin.execute(query, [schema])}
         with self._admin.transaction():
-            # Why jobs first: their triggers write to others.
-            for table in ["jobs", *sorted(tables - {"jobs"})]:
+            # Why in this order: what waits cannot be deleted, and the triggers of jobs write to other tables.
+            for table in ["suspensions", "jobs", *sorted(tables - {"jobs"})]:
                 self._admin.execute(f"DELETE FROM {schema}.{table}")
             query = "SELECT setval(format('%%I.%%I', schemaname, sequencename), 1, false) FROM pg_sequences WHERE schemaname = %s"
             self._admin.execute(query, [schema])

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-import gc
 import logging
 import threading
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -26,7 +26,9 @@ from rate_envelope_queue import (
 from ..support.waiting import LIMIT
 
 
-def test_an_envelope_that_has_run_can_be_collected(queue: RateEnvelopeQueue) -> None:
+def test_an_envelope_that_has_run_can_be_collected(
+    collect: Callable[[], None], queue: RateEnvelopeQueue
+) -> None:
     class Payload: ...
 
     payload = Payload()
@@ -36,11 +38,13 @@ def test_an_envelope_that_has_run_can_be_collected(queue: RateEnvelopeQueue) -> 
     assert queue.join(LIMIT)
     while len(queue._pool.idle) < 2:
         threading.Event().wait(0.001)
-    gc.collect()
+    collect()
     assert reference() is None
 
 
-def test_what_an_envelope_returned_can_be_collected(queue: RateEnvelopeQueue) -> None:
+def test_what_an_envelope_returned_can_be_collected(
+    collect: Callable[[], None], queue: RateEnvelopeQueue
+) -> None:
     class Answer: ...
 
     references: list[weakref.ref[Answer]] = []
@@ -54,12 +58,12 @@ def test_what_an_envelope_returned_can_be_collected(queue: RateEnvelopeQueue) ->
     assert queue.join(LIMIT)
     while len(queue._pool.idle) < 2:
         threading.Event().wait(0.001)
-    gc.collect()
+    collect()
     assert references[0]() is None
 
 
 def test_a_failed_envelope_can_be_collected(
-    queue: RateEnvelopeQueue, monkeypatch: pytest.MonkeyPatch
+    collect: Callable[[], None], queue: RateEnvelopeQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Why: a log record that pytest keeps would keep the traceback, and with it the envelope.
     monkeypatch.setattr(logging.getLogger("rate_envelope_queue"), "propagate", False)
@@ -76,7 +80,7 @@ def test_a_failed_envelope_can_be_collected(
     assert queue.join(LIMIT)
     while len(queue._pool.idle) < 2:
         threading.Event().wait(0.001)
-    gc.collect()
+    collect()
     assert reference() is None
 
 

@@ -59,14 +59,12 @@ def job(
     *,
     id: Id,
     explain: Annotated[bool, typer.Option("--explain", help="explain why it is not running")] = False,
-    steps: Annotated[
-        bool, typer.Option("--steps", help="list its steps; --json has their whole results")
-    ] = False,
+    steps: Annotated[bool, typer.Option("--steps", help="list its steps, with their whole results")] = False,
     utc: Utc = False,
     json: Json = False,
     target: Target,
 ) -> None:
-    """Show a job with its history, its steps, and the signal or the end of the sleep that it waits for."""
+    """Show a job with its history and steps, and what it waits for."""
     if explain and steps:
         raise BadInputError("--explain", "and --steps exclude each other")
     if explain:

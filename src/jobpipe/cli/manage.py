@@ -27,7 +27,7 @@ All = Annotated[bool, typer.Option("--all", help="all jobs")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="do not ask for confirmation")]
 SignalName = Annotated[
     str,
-    typer.Argument(metavar="NAME", help="the name that the job waits for", autocompletion=complete_signal),
+    typer.Argument(metavar="NAME", help="name of the signal", autocompletion=complete_signal),
 ]
 Name = Annotated[
     str, typer.Argument(metavar="QUEUE", help="name of the queue", autocompletion=complete_queue)
@@ -56,23 +56,21 @@ def retry(
     ids: Ids = None,
     filters: Mapping[str, str],
     all: All = False,
-    payload: Annotated[
-        str | None, option("JSON", "the payload to run with, of one job; it then runs from the start")
-    ] = None,
+    payload: Annotated[str | None, option("JSON", "run one job with this payload, from the start")] = None,
     from_start: Annotated[
-        bool, typer.Option("--from-start", help="run finished steps again, too, of jobs by their ID")
+        bool, typer.Option("--from-start", help="run finished steps again, too; only for jobs given by ID")
     ] = False,
     yes: Yes = False,
     json: Json = False,
     flags: Mapping[str, Any],
 ) -> None:
-    """Run failed and cancelled jobs again: by id, or all that match. Their steps that have finished are not run again."""
+    """Run failed and cancelled jobs again: by id, or all that match. Finished steps are not run again."""
     options = {} if payload is None else {"payload": typed_payload(payload, "--payload")}
     if options and len(ids or []) != 1:
         raise BadInputError("--payload", "can be given for one job only, by its ID")
     if from_start:
         if not ids:
-            raise BadInputError("--from-start", "can be given for jobs by their ID only")
+            raise BadInputError("--from-start", "can only be given for jobs by ID")
         options["from_start"] = True
     _manage("retry", ids or [], filters, all, yes, json, flags, **options)
 
@@ -101,14 +99,14 @@ def signal(
         str | None,
         typer.Argument(
             metavar="PAYLOAD",
-            help='JSON, such as \'{"by": "ada"}\': what wait_for returns',
+            help='JSON, such as \'{"by": "ada"}\'; wait_for returns it',
             show_default="null",
         ),
     ] = None,
     json: Json = False,
     target: Target,
 ) -> None:
-    """Send a signal to a job that waits for it, or will. The first of a name wins: the same again changes nothing."""
+    """Send a signal to a job. It is kept until the job waits for it. Of each name, the first signal wins."""
     show("signal", target.signal(id, name, typed_payload(payload or "null")), json)
 
 

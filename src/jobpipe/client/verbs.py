@@ -130,7 +130,7 @@ def get(id: str) -> Verb[Job]:
 
 
 def steps(id: str) -> Verb[list[StepInfo]]:
-    """All steps of a job that have ended, in that order, with their whole results; JobNotFoundError."""
+    """All finished steps of a job, in that order, with their whole results; JobNotFoundError."""
     found: list[StepInfo] = []
     query: dict[str, Any] = {"limit": _MOST_STEPS}
     while True:
@@ -222,7 +222,7 @@ def cancel(id: str) -> Verb[Job]:
 def signal(id: str, name: str, payload: Any = None) -> Verb[SignalReceipt]:
     """Send a signal to a job: `wait_for` of that name returns its payload. Errors are those of `Jobpipe.signal`.
 
-    It is repeated where the answer is lost, and then is not told as new.
+    It is sent again if the answer is lost; the receipt may then say that it is not new.
     """
     path = f"{_job(id)}/signals/{_quoted(check_id(name, 'name'))}"
     answer = yield Call(method="POST", path=path, body=json.encode(payload), is_repeatable=True)
@@ -233,8 +233,8 @@ def signal(id: str, name: str, payload: Any = None) -> Verb[SignalReceipt]:
 def retry(id: str, *, payload: Any = UNSET, from_start: bool = False) -> Verb[Job]:
     """Run a failed or cancelled job again, at once and with all its retries; WrongStatusError for others.
 
-    Its steps are not run again, unless it is to run `from_start`. A new `payload` is checked as in `enqueue`, replaces that
-    of the job, and lets it run from the start.
+    Finished steps are not run again, unless `from_start`. A new `payload` is checked as in `enqueue`, replaces that
+    of the job, and runs from the start.
     """
     fields: dict[str, Any] = {"from": "start"} if from_start else {}
     if payload is not UNSET:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import Context, copy_context
 from functools import partial
 from itertools import takewhile
 from typing import ParamSpec, TypeVar
@@ -19,6 +20,7 @@ from ..failpoints import reach
 from ..model.admission import Bounds
 from ..model.newjob import Answer, NewJob, Receipt
 from ..stores.base import Store
+from ..stores.guests import lent_connections
 from .sync import is_sync
 
 P = ParamSpec("P")
@@ -62,15 +64,18 @@ class AsyncStore:
         """Call a verb of the store."""
         if self._threads is None or is_sync():
             return verb(*args, **kwargs)
-        return await asyncio.get_running_loop().run_in_executor(self._threads, partial(verb, *args, **kwargs))
+        work = partial(verb, *args, **kwargs)
+        if lent_connections():  # the store asks for them, in whichever thread
+            work = partial(copy_context().run, work)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     async def insert(self, batch: Sequence[NewJob], bounds: Bounds | None = None) -> Answer:
         """Insert a batch, together with others that come at the same time."""
         bounds = self._bounds if bounds is None else bounds
         if self._threads is None or is_sync():
             return self.insert_now([batch], bounds)[0]
-        if any(job.unique is not None for job in batch):
-            # Why alone: it may have to wait for a transaction that has taken the name.
+        if any(job.unique is not None for job in batch) or lent_connections():
+            # Why alone: it may have to wait for a transaction that has taken the name, or be refused for its caller's own.
             return (await self.call(self.insert_now, [batch], bounds))[0]
         loop = asyncio.get_running_loop()
         group = self._groups.get(loop)
@@ -79,7 +84,8 @@ class AsyncStore:
         answer: asyncio.Future[Answer] = loop.create_future()
         group.waiting.append((batch, bounds, answer))
         if group.task is None:
-            group.task = loop.create_task(self._insert_groups(group))
+            # Why in a context of its own: the inserts are those of many callers.
+            group.task = loop.create_task(self._insert_groups(group), context=Context())
         return await answer
 
     async def _insert_groups(self, group: _Group) -> None:

@@ -64,8 +64,8 @@ class QueuePast(Struct, frozen=True, kw_only=True):
     """Counts and rates of a queue in the last minute, newest last."""
 
     name: str
-    waiting: list[int]
-    """Scheduled and queued jobs."""
+    pending: list[int]
+    """Scheduled, waiting and queued jobs."""
     done: list[float]
     """A second."""
 
@@ -122,7 +122,7 @@ class History:
             queues = [
                 QueuePast(
                     name=name,
-                    waiting=[each.scheduled + each.queued for each in moments],
+                    pending=[each.scheduled + each.waiting + each.queued for each in moments],
                     done=[each.done for each in moments],
                 )
                 for name, moments in self._queues.items()

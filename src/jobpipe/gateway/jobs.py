@@ -105,7 +105,7 @@ class Jobs:
         return _found(id, await self.async_store.call(get_whole, self.store, check_text("id", id)))
 
     async def steps(self, id: str) -> list[StepInfo]:
-        """All steps of a job that have ended, in that order, with their whole results; JobNotFoundError."""
+        """All finished steps of a job, in that order, with their whole results; JobNotFoundError."""
         found = await self.async_store.call(self.store.durable, check_text("id", id))
         return [show_step(step, None) for step in _found(id, found).steps]
 
@@ -208,9 +208,9 @@ class Jobs:
         return await self.get(id)
 
     async def signal(self, id: str, name: str, payload: Any = None) -> SignalReceipt:
-        """Send a signal to a job: `wait_for` of that name returns its payload. One that comes before is kept.
+        """Send a signal to a job: `wait_for` of that name returns its payload. It is kept until the job waits for it.
 
-        The first of a name wins: the same again is no error, another is a SignalRefusedError, as is one that comes after
+        The first of a name wins: the same again is no error, another is a SignalRefusedError, and so is one that comes after
         the wait has timed out. WrongStatusError for a finished job, JobNotFoundError for an unknown one.
         """
         signal = read_signal(name, payload, self._lazy_store.settings.max_payload)

@@ -26,8 +26,20 @@ from ..model.ids import check_name, check_text
 from ..model.job import instant
 from ..model.newjob import NewJob, Receipt
 from ..model.request import JobRequest, Name, convert, given_fields
-from ..model.schedule import Missed, ScheduleEntry, Schedules
-from ..model.ticks import LONGEST, SHORTEST, Timing, following, is_missed, next_from, placed, preview, tick_id
+from ..model.schedule import (
+    LONGEST,
+    SHORTEST,
+    Missed,
+    ScheduleEntry,
+    Schedules,
+    Timing,
+    following,
+    is_missed,
+    next_from,
+    placed,
+    preview,
+    tick_id,
+)
 from ..stores.base import ScheduleStore
 from .async_store import unwrap
 from .lazy_store import Gateway

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextvars import ContextVar
 from datetime import datetime, timedelta
 from inspect import isawaitable
@@ -15,6 +15,7 @@ from ..gateway.sync import sync
 from ..model.job import Progress, instant
 from ..model.request import LONGEST_DELAY
 from ..model.text import clean
+from ..stores.guests import current_handler
 
 if TYPE_CHECKING:
     from rate_envelope_queue import Context
@@ -35,16 +36,18 @@ class LogSink(Protocol):
     def print(self, text: str) -> None: ...
 
 
-_current: ContextVar[CurrentJob] = ContextVar("jobpipe.current_job")
+_current: ContextVar[CurrentJob] = current_handler
 
 
 class CurrentJob:
     """The job as its handler sees it."""
 
-    __slots__ = ("_claim", "_durable", "_log_of_run", "_report", "context")
+    __slots__ = ("_claim", "_durable", "_log_of_run", "_report", "connections", "context")
 
     context: Context
     """The run's: `remaining()`, `done`, and `wait(seconds)`, by which a plain `def` learns that it is to end."""
+    connections: Sequence[Any]
+    """Those that it gave to `step` and `finish`; whether their transactions are open is for the store to see."""
 
     def __init__(
         self,
@@ -57,6 +60,7 @@ class CurrentJob:
         self._claim = claim
         self._report = report
         self.context = context
+        self.connections = ()
         self._log_of_run = log_of_run  # made with the first line; None if what it logs is not kept
         self._durable = durable  # made with the first step; None where a test has called the handler itself
 
@@ -132,24 +136,24 @@ class CurrentJob:
     async def step(
         self, name: str, function: Callable[..., Any], /, *args: Any, connection: Any = None, **kwargs: Any
     ) -> Any:
-        """Call the function once for this job, and record what it returns: every later run gets that.
+        """Call the function and record its result: every later run of the job gets that, without a call.
 
-        The result is JSON, decoded to what the function says that it returns. With a `connection` it is recorded in
-        the caller's own transaction. Names are unique in a job. LeaseLostError if another worker has the job by now.
+        The result is JSON, decoded to the return annotation of the function. With a `connection` it is recorded in the
+        caller's own transaction. A name is used once in a run. LeaseLostError if another worker may have the job by now.
         """
-        return await self._run().step(name, function, args, kwargs, connection)
+        return await self._run(connection).step(name, function, args, kwargs, connection)
 
     async def sleep(self, name: str, duration: float | timedelta) -> None:
-        """Suspend the job for that time, in seconds or as a timedelta; it holds no slot, and uses no attempt.
+        """Suspend the job for that time, in seconds or as a timedelta; meanwhile it holds no slot and uses no attempt.
 
         The handler is then run again from its top, and this call returns at once.
         """
         await self._run().sleep(name, _within_bounds("duration", duration))
 
     async def wait_for(self, name: str, timeout: float | timedelta | None = None) -> Any:
-        """The payload of the signal of that name; until it comes, the job is suspended as in `sleep`.
+        """The payload of the signal with that name; until it comes, the job is suspended as in `sleep`.
 
-        SignalTimeout if it does not come in time.
+        SignalTimeout if it does not come in time, in this run and in all later ones.
         """
         return await self._run().wait_for(
             name, None if timeout is None else _within_bounds("timeout", timeout)
@@ -158,18 +162,20 @@ class CurrentJob:
     async def finish(self, result: Any = None, *, connection: Any) -> None:
         """Record that the job is done, with that result, in the caller's own transaction; what the handler returns does not count.
 
-        LeaseLostError if another worker has the job by now.
+        LeaseLostError if another worker may have the job by now.
         """
-        await self._run().finish(result, connection)
+        await self._run(connection).finish(result, connection)
 
     step_sync = sync(step)
     sleep_sync = sync(sleep)
     wait_for_sync = sync(wait_for)
     finish_sync = sync(finish)
 
-    def _run(self) -> DurableRun:
+    def _run(self, connection: Any = None) -> DurableRun:
         if self._durable is None:
             raise RuntimeError("a handler that is called directly records nothing: run it with `jobs.run(…)`")
+        if connection is not None and not any(connection is each for each in self.connections):
+            self.connections = (*self.connections, connection)
         return self._durable()
 
     def __repr__(self) -> str:

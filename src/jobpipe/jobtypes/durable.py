@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from functools import lru_cache, partial
 from inspect import isawaitable, iscoroutinefunction
 from itertools import chain, repeat
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 import msgspec
@@ -20,12 +21,21 @@ import msgspec
 from ..errors import BadInputError, LeaseLostError, SignalTimeout, StepResultError, StoreAwayError
 from ..gateway.sync import in_thread, is_sync
 from ..model import json
-from ..model.durable import MOST_RESULTS, MOST_STEPS, NO_TIMEOUT, DurableState, ReceivedKind, Step
+from ..model.durable import (
+    MOST_RESULTS,
+    MOST_STEPS,
+    NO_TIMEOUT,
+    DurableState,
+    ReceivedKind,
+    Step,
+    name_is_used,
+)
 from ..model.ids import check_id
 from ..model.job import Move, Progress
 from ..model.lease import Claim, Outcome, Settlement
 from ..model.logs import LogChunk
 from ..model.outcome import Suspension
+from ..stores.guests import lent_connections
 from . import models
 from .signature import result_model
 
@@ -84,8 +94,10 @@ class DurableRun:
         self._context = context
         self._most_result = most_result
         self._state: _State | None = None
-        self._names: dict[str, object] = {}  # used by this run
+        self._names: dict[str, _Use] = {}  # by this run
         self._suspension: Suspension | None = None
+        self.has_transactions = False
+        """Has it recorded anything in a transaction of the handler's own, which may be open?"""
 
     @property
     def problem(self) -> str | None:
@@ -93,7 +105,7 @@ class DurableRun:
         if self._suspension is not None:
             return (
                 f"the handler went on after it was suspended ({self._suspension}): "
-                "let the BaseException that `sleep` and `wait_for` raise pass"
+                "do not catch the BaseException that `sleep` and `wait_for` raise"
             )
         return None
 
@@ -114,9 +126,13 @@ class DurableRun:
         recorded = state.steps.get(name)
         if recorded is None:
             state.refuse_more(name)
-        await self._use(name, connection)
+            if connection is None and lent_connections():
+                # Why before the call: a write of nothing is refused where one of the result would be.
+                await self._insist(self._store.write_steps, ())
+        await self._use(name, is_in_transaction=connection is not None)
         if recorded is not None:
             return decode(recorded)
+        self._check_state()  # Why again: the lease may have been lost meanwhile
         began_at = self._now()
         try:
             value = await _call(function, args, kwargs, is_here=connection is not None)
@@ -125,11 +141,17 @@ class DurableRun:
             raise
         raw = self._encoded(name, value, state)
         step = Step(name=name, began_at=began_at, ended_at=self._now(), result=raw)
+        lease = self._run.claim.lease
         if connection is None:
-            self._keep((await self._insist(self._store.write_steps, [(self._run.claim.lease, step)]))[0])
+            self._keep((await self._insist(self._store.write_steps, [(lease, step)]))[0])
             state.steps[name] = raw
         else:
-            await self._within(self._store.write_step_in(connection, self._run.claim.lease, step))
+            self.has_transactions = True
+            try:
+                await _end_of(self._store.write_step_in(connection, lease, step))
+            except LeaseLostError:
+                self._keep(False)
+            state.unsure[name] = raw
         return decode(raw)
 
     async def sleep(self, name: str, seconds: float) -> None:
@@ -140,7 +162,7 @@ class DurableRun:
         until = state.sleeps.get(name)
         if until is None:
             state.refuse_more(name)
-        await self._use(name, None)
+        await self._use(name)
         if until is not None and until <= self._now():
             return
         self._suspend(Outcome(move=Move.SLEEP, name=name, delay=seconds))
@@ -174,10 +196,15 @@ class DurableRun:
         raw = json.encode_result(result)
         outcome = Outcome(move=Move.SUCCEED, result=raw, progress=run.progress)
         logs = self._worker.unstored_logs_of(run)
-        run.is_finishing = True
-        await self._within(
-            self._store.settle_in(connection, Settlement(run.claim.lease, outcome, run.started_at, logs))
-        )
+        settlement = Settlement(run.claim.lease, outcome, run.started_at, logs)
+        self.has_transactions = True
+        was_finishing, run.is_finishing = run.is_finishing, True
+        try:
+            await _end_of(self._store.settle_in(connection, settlement))
+        except BaseException as error:
+            run.is_finishing = was_finishing
+            self._keep(not isinstance(error, LeaseLostError))
+            raise
 
     # Checks
 
@@ -195,20 +222,18 @@ class DurableRun:
     def _check_owner(self, call: str) -> None:
         if self._run.owner != here() or _inside_step.get():
             raise RuntimeError(
-                f"{call} works only in the handler itself: not in a step, nor in a task or thread of its own"
+                f"{call} works only in the handler itself: not in a step, and not in another task or thread"
             )
 
-    async def _use(self, name: str, connection: Any) -> None:
-        """Let no other step or sleep of this run have the name."""
-        mine = object()
-        before = self._names.setdefault(name, mine)
-        if connection is not None:
-            self._names[name] = _IN_TRANSACTION
-            if before is _IN_TRANSACTION and not await self._is_recorded(name):
-                return  # the transaction of the first call was rolled back
-        if before is mine:
+    async def _use(self, name: str, *, is_in_transaction: bool = False) -> None:
+        """Let no other step or sleep of this run have the name; again only where its transaction was rolled back."""
+        use = _Use(is_in_transaction)
+        before = self._names.setdefault(name, use)
+        if before is use:
             return
-        raise BadInputError("name", f"must be used once in a run, got {name!r} again: in a loop, number them")
+        if not before.is_in_transaction or await self._is_recorded(name):
+            raise name_is_used(name)
+        self._names[name] = use
 
     async def _is_recorded(self, name: str) -> bool:
         found = await self._insist(self._store.durable, self._run.claim.id)
@@ -223,12 +248,12 @@ class DurableRun:
         if len(raw) > self._most_result:
             raise StepResultError(
                 field,
-                f"has {len(raw):,} bytes as JSON, the limit is {self._most_result:,}: store it elsewhere and return its "
-                "address, or raise JOBPIPE_MAX_PAYLOAD",
+                f"has {len(raw):,} bytes as JSON, the limit is {self._most_result:,}: "
+                "store the data elsewhere and return its address, or raise JOBPIPE_MAX_PAYLOAD",
             )
         if state.size + len(raw) > MOST_RESULTS:
             raise StepResultError(
-                field, f"is too much: the results of a job have at most {MOST_RESULTS:,} bytes"
+                field, f"does not fit: the results of a job have at most {MOST_RESULTS:,} bytes together"
             )
         return raw
 
@@ -255,24 +280,24 @@ class DurableRun:
             await _pause(pause)
         raise AssertionError  # the pauses have no end
 
-    async def _within(self, answer: Awaitable[None] | None) -> None:
-        """What a verb did in the caller's transaction, or is yet to do."""
-        if isawaitable(answer):
-            if is_sync():
-                raise BadInputError("connection", "is asynchronous: use `await job.step(…)` with it")
-            await answer
-
     def _keep(self, is_held: bool) -> None:
-        if not is_held:
-            self._worker.lose(self._run)
-            raise LeaseLostError(self._run.claim.id)
+        if is_held:
+            return
+        if self._run.is_finishing:
+            raise RuntimeError("the handler has finished its job: nothing more can be recorded")
+        self._worker.lose(self._run)
+        raise LeaseLostError(self._run.claim.id) from None
 
     def _suspend(self, outcome: Outcome) -> None:
         self._suspension = Suspension(outcome)
         raise self._suspension
 
 
-_IN_TRANSACTION = object()
+class _Use:
+    """That a step or a sleep has its name."""
+
+    def __init__(self, is_in_transaction: bool) -> None:
+        self.is_in_transaction = is_in_transaction
 
 
 class _State:
@@ -280,21 +305,22 @@ class _State:
 
     def __init__(self, found: DurableState) -> None:
         self.steps = {step.name: step.result for step in found.steps}
+        self.unsure: dict[str, bytes] = {}  # steps of this run whose transactions may have been rolled back
         self.sleeps = {sleep.name: sleep.until for sleep in found.sleeps}
         self.signals = {signal.name: signal.payload for signal in found.signals if signal.is_used}
         self.timed_out = {wait.name for wait in found.waits if wait.is_timed_out}
 
     @property
     def size(self) -> int:
-        return sum(map(len, self.steps.values()))
+        return sum(map(len, chain(self.steps.values(), self.unsure.values())))
 
     def refuse_more(self, name: str) -> None:
         """BadInputError if the name is that of another kind, or there are too many."""
         if name in self.sleeps or name in self.steps:
-            raise BadInputError("name", f"must not be that of a step and of a sleep, got {name!r}")
-        if len(self.steps) + len(self.sleeps) >= MOST_STEPS:
+            raise BadInputError("name", f"must not be used for both a step and a sleep, got {name!r}")
+        if len(self.steps) + len(self.unsure) + len(self.sleeps) >= MOST_STEPS:
             raise BadInputError(
-                "name", f"{name!r} is too much: a job has at most {MOST_STEPS:,} steps and sleeps"
+                "name", f"{name!r} is one too many: a job has at most {MOST_STEPS:,} steps and sleeps"
             )
 
 
@@ -319,6 +345,16 @@ async def _call(
         _inside_step.reset(token)
 
 
+async def _end_of(answer: Awaitable[None] | None) -> None:
+    """Return when it is written on the caller's connection."""
+    if isawaitable(answer):
+        if is_sync():
+            raise BadInputError(
+                "connection", "is asynchronous: it needs a handler that awaits `step` and `finish`"
+            )
+        await answer
+
+
 async def _pause(seconds: float) -> None:
     if is_sync():
         threading.Event().wait(seconds)
@@ -326,14 +362,18 @@ async def _pause(seconds: float) -> None:
         await asyncio.sleep(seconds)
 
 
-@lru_cache(maxsize=1_000)
 def _decoder_of(function: Callable[..., Any]) -> Callable[[bytes], Any]:
     """From JSON to what the function says that it returns."""
     if not callable(function):
         raise BadInputError("function", f"must be a function, got {function!r}")
+    holds_others = not isinstance(function, FunctionType) or function.__closure__ or function.__defaults__
+    # Why not always known: what a function holds, such as a connection, is not to be kept.
+    return _decoder(function) if holds_others else _known_decoder(function)
+
+
+def _decoder(function: Callable[..., Any]) -> Callable[[bytes], Any]:
     try:
-        model = result_model(function)
-        read = msgspec.json.Decoder(model, dec_hook=models.make).decode
+        read = msgspec.json.Decoder(result_model(function), dec_hook=models.make).decode
     except (TypeError, ValueError):
         return msgspec.json.decode
 
@@ -347,3 +387,6 @@ def _decoder_of(function: Callable[..., Any]) -> Callable[[bytes], Any]:
             ) from None
 
     return decode
+
+
+_known_decoder = lru_cache(maxsize=1_000)(_decoder)

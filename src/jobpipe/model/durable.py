@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from ..errors import BadInputError
 from .ids import check_id
 from .job import FINISHED, JobStatus, StepInfo, instant
 from .json import check_size, encode, fingerprint
@@ -148,8 +149,8 @@ def answer_signal(
 
 SIGNAL_PROBLEMS = {
     SignalAnswer.CONFLICT: "was sent before with other content: the first of a name wins",
-    SignalAnswer.TIMED_OUT: "comes too late: the wait for it has timed out",
-    SignalAnswer.FULL: f"is one too many: a job keeps at most {MOST_SIGNALS} signals",
+    SignalAnswer.TIMED_OUT: "came too late: the wait for it has timed out",
+    SignalAnswer.FULL: f"was refused: a job keeps at most {MOST_SIGNALS} signals",
 }
 """Why a signal was refused, in words."""
 
@@ -159,6 +160,13 @@ def read_signal(name: object, payload: Any, most: int) -> JobSignal:
     raw = encode(payload)
     check_size(raw, most)
     return JobSignal(name=check_id(name, "name"), payload=raw, fingerprint=fingerprint(raw))
+
+
+def name_is_used(name: str) -> BadInputError:
+    """What a second step of that name in one run is told."""
+    return BadInputError(
+        "name", f"must be used once in a run, got {name!r} twice: number the names in a loop"
+    )
 
 
 def timeout_at(until: float) -> datetime | None:

@@ -128,7 +128,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
 
 
 class StepInfo(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A step that has ended. A long result may be cut: then it is the begin of its JSON, as text."""
+    """A step that has ended. A long result may be cut: then it is the beginning of its JSON, as text."""
 
     name: str
     began_at: datetime

@@ -99,6 +99,10 @@ class LeaseState(StrEnum):
     LOST = "lost"
 
 
+UNCOUNTED = frozenset({Move.SNOOZE, Move.SLEEP, Move.WAIT, Move.RELEASE})
+"""A run that ends so was none: its attempt is given back, and the history does not know it."""
+
+
 class Outcome(Struct, frozen=True, kw_only=True, gc=False):
     """What a run came to: one of the moves SUCCEED, FAIL, RETRY, SNOOZE, SLEEP, WAIT and CANCEL."""
 
@@ -130,6 +134,10 @@ class Settlement(Struct, frozen=True, gc=False):
     """When the run began, for a job that was claimed ahead and whose begin was not stored; 0 for now."""
     logs: tuple[LogChunk, ...] = ()
     """What the run logged, as far as it may not be stored yet."""
+
+
+WORKER_LOST = JobError(type="WorkerLost", message="worker lost")
+"""Why a run failed whose lease has run out."""
 
 
 class Rescued(Struct, frozen=True):

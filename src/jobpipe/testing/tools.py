@@ -147,8 +147,9 @@ def bring_to(store: Store, id: str, status: JobStatus) -> Claim | None:
 
 def bring_one_to_each(store: Store, prefix: str = "") -> list[str]:
     """A job in every status; their ids, in the order of JobStatus."""
-    # Why the queued one last: it must not be in the way of those to be claimed.
-    for status in sorted(JobStatus, key=lambda each: each is JobStatus.QUEUED):
+    # Why the queued one last: it must not be in the way of those to be claimed. The expired one ends with the call after it.
+    others = [status for status in reversed(JobStatus) if status is not JobStatus.QUEUED]
+    for status in (*others, JobStatus.QUEUED):
         bring_to(store, f"{prefix}{status.value}", status)
     return [f"{prefix}{status.value}" for status in JobStatus]
 

@@ -17,7 +17,6 @@ from . import problems
 from .asgi import cut, path_of, root_of, safely
 from .auth import Guard
 from .body import HELD, Bodies, HeldBody
-from .openapi import document
 from .operation import endpoints_of
 from .pages import Pages
 from .problems import NoSuchPathError, WrongMethodError
@@ -83,7 +82,7 @@ class WebApp:
         endpoints = [endpoint for part in parts for endpoint in endpoints_of(part)]
         self.calls = [endpoint.operation for endpoint in endpoints]
         """The table of all that can be called."""
-        own.openapi = document(self.calls)
+        own.calls = self.calls
         self._probes = frozenset(call.path for call in self.calls if call.is_probe)
         self._pages = Pages()
         calls = [Route(each.operation.path, each, methods=[each.operation.method]) for each in endpoints]

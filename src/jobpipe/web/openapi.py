@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from http import HTTPStatus
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
@@ -230,6 +231,7 @@ def _rule(type: str, field: str, schema: Any) -> dict[str, Any]:
     }
 
 
+@cache
 def own_version() -> str:
     """That of the package."""
     try:

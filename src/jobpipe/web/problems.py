@@ -135,7 +135,7 @@ KINDS: Mapping[type[Exception], _Kind] = {
     WrongMethodError: _Kind(405, "wrong-method", "Wrong method"),
     JobConflictError: _Kind(409, "job-conflict", "The id is taken"),
     DuplicateError: _Kind(409, "duplicate", "Another job of the unique name waits"),
-    SignalRefusedError: _Kind(409, "signal-refused", "The job does not take the signal"),
+    SignalRefusedError: _Kind(409, "signal-refused", "The job does not accept the signal"),
     WrongStatusError: _Kind(409, "wrong-status", "The job's status does not allow it"),
     BodyTooLargeError: _Kind(413, "body-too-large", "The body is too large"),
     PayloadTooLargeError: _Kind(413, "payload-too-large", "The payload is too large"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from contextvars import Token
 from functools import partial
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from .held_jobs import HeldJobs
     from .isolation.children import Children
     from .settler import Settler
+
+logger = logging.getLogger("jobpipe")
 
 Invoker = Callable[[Context, Envelope[Any]], Any]
 
@@ -241,30 +244,37 @@ class Executor:
 
     def _succeeded(self, context: Context, envelope: Envelope[HeldJob]) -> None:
         run = envelope.payload
-        outcome = Outcome(move=Move.SUCCEED, result=run.result, progress=run.progress)
-        if run.is_finishing:
-            self._held.do_soon(self._end_finishing(run, outcome))
+        if run.is_finishing and not run.is_gone:
+            self._held.do_soon(self._end_finishing(run))
         elif run.durable is not None and run.durable.problem is not None:
             self._failed(context, envelope, RuntimeError(run.durable.problem))
         else:
-            self._end(run, outcome)
-
-    async def _end_finishing(self, run: HeldJob, outcome: Outcome) -> None:
-        """The handler has written the outcome in a transaction of its own: see whether that was committed."""
-        error = None
-        if await self._held.is_still_leased(run):
-            run.is_finishing = False
-            error = RuntimeError("the transaction in which the handler called `finish` was not committed")
-            outcome = self._outcome_of(run, error)
-        self._end(run, outcome, error)
+            self._end(run, Outcome(move=Move.SUCCEED, result=run.result, progress=run.progress))
 
     def _failed(self, context: Context, envelope: Envelope[HeldJob], error: BaseException) -> Decision:
         run = envelope.payload
         if self.on_error is not None:
             self.on_error(error)
-        outcome = self._outcome_of(run, error)
-        self._end(run, outcome, error)
+        if run.is_finishing and not run.is_gone:
+            self._held.do_soon(self._end_finishing(run, error))
+        else:
+            self._end(run, self._outcome_of(run, error), error)
         return drop()
+
+    async def _end_finishing(self, run: HeldJob, error: BaseException | None = None) -> None:
+        """The handler has written the outcome in a transaction of its own: see whether that was committed."""
+        if await self._held.is_still_leased(run):
+            run.is_finishing = False
+            error = error or RuntimeError(
+                "the transaction in which the handler called `finish` was not committed"
+            )
+            self._end(run, self._outcome_of(run, error), error)
+            return
+        if error is not None:
+            logger.warning(
+                "job %s is done; what its handler raised afterwards does not count: %r", run.claim.id, error
+            )
+        self._end(run, Outcome(move=Move.SUCCEED, progress=run.progress))
 
     def _outcome_of(self, run: HeldJob, error: BaseException) -> Outcome:
         if run.is_cancelling:

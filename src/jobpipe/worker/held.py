@@ -78,6 +78,11 @@ class HeldJob:
         return max(claim.started_at + self.began_at - self.taken_at - claim.run_at, 0.0)
 
     @property
+    def has_transactions(self) -> bool:
+        """Has it recorded anything in a transaction of its handler's own, which may be open?"""
+        return self.durable is not None and self.durable.has_transactions
+
+    @property
     def lacks_key(self) -> bool:
         """Is it to be given back with its key, so that the limits of its type hold for it?"""
         limit = self.job_type.limit

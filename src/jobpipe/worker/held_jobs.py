@@ -35,6 +35,9 @@ _LOG_LATER = 0.25
 """Seconds within which most runs end: what these log is stored with their outcomes."""
 
 
+_TO_CLEAN_UP = 1.0  # seconds, for a handler that was told that its lease is lost
+
+
 class HeldJobs:
     """Those of one runner; made on its event loop."""
 
@@ -197,10 +200,16 @@ class HeldJobs:
         return self.now() + run.claim.started_at - run.taken_at
 
     def lose(self, run: HeldJob) -> None:
-        """The store says that its lease is lost; from any thread."""
+        """The store says that its lease is lost, and its handler is told; from any thread."""
         with self._lock:
             run.is_gone = True
-        self.handle_states({run.claim.lease: LeaseState.LOST})
+        self.call_from_thread(self._lost, run)
+
+    def _lost(self, run: HeldJob) -> None:
+        self._let_go(run)
+        logger.warning("%s", LeaseLostError(run.claim.id))
+        # Why later: to be broken off now would disturb what the handler does about the error, such as a rollback.
+        self._loop.call_later(_TO_CLEAN_UP, self._queue.cancel, run.envelope)
 
     def unstored_logs_of(self, run: HeldJob) -> tuple[LogChunk, ...]:
         """What it has logged that may not be stored yet."""
@@ -244,6 +253,14 @@ class HeldJobs:
     async def _release(self, runs: list[HeldJob]) -> None:
         for run in runs:
             self._let_go(run)
+            if run.has_transactions:
+                # Why first: as long as its transaction is open, the store cannot take the job back.
+                self._queue.cancel(run.envelope)
+        for is_late in (False, True):
+            if some := [run for run in runs if run.has_transactions is is_late]:
+                await self._give_back(some)
+
+    async def _give_back(self, runs: list[HeldJob]) -> None:
         await self._write_logs(runs)
         try:
             await self._async_store.call(
@@ -316,6 +333,10 @@ class HeldJobs:
     def take_progress(self) -> list[tuple[Lease, Progress]]:
         """What was reported since the last call."""
         taken, self._progress = self._progress, {}
+        for lease, progress in taken.items():
+            if (run := self._held.get(lease)) is not None and run.has_transactions:
+                # Why again: a store passes over a job that the transaction of its own handler has locked.
+                self._progress.setdefault(lease, progress)
         return list(taken.items())
 
     def unstored_logs(self) -> list[tuple[Lease, LogChunk]]:

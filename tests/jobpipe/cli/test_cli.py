@@ -52,8 +52,6 @@ async def block():
 
 Start = Callable[..., Program]
 
-pytestmark = pytest.mark.real
-
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -396,6 +394,7 @@ def test_what_can_never_start_ends_with_one_line(
     assert said in line
 
 
+@pytest.mark.real
 def test_an_error_in_the_program_shows_its_traceback_once(start: Start, folder: Path) -> None:
     (folder / "broken.py").write_text("1 / 0\n")
     jobpipe = start("worker", "broken:pipe", "--processes", "2")
@@ -415,6 +414,7 @@ def test_a_taken_port_ends_serve_with_one_line(start: Start) -> None:
         assert "is in use" in line
 
 
+@pytest.mark.real
 def test_serve_listens_runs_jobs_and_stops_with_code_0(start: Start) -> None:
     jobpipe = start("serve", "shop:pipe", "--processes", "2", "--except-queues", "a,b")
     runs = "types block, echo, poison, stuck; all queues but a, b; 4 slots; 2 processes"
@@ -458,6 +458,7 @@ def test_a_job_stuck_in_a_thread_is_given_back_at_the_stop(start: Start) -> None
     assert (job["status"], job["attempts"]) == ("queued", 0)
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("command", ["worker", "serve"])
 def test_a_killed_supervisor_takes_a_blocked_process_with_it(start: Start, command: str) -> None:
     jobpipe = start(command, "shop:pipe")
@@ -468,6 +469,7 @@ def test_a_killed_supervisor_takes_a_blocked_process_with_it(start: Start, comma
     jobpipe.rest()  # it waits for the process: it holds the outputs
 
 
+@pytest.mark.real
 def test_a_second_signal_ends_a_blocked_process_with_130(start: Start) -> None:
     jobpipe = start("worker", "shop:pipe")
     call("enqueue", "block", "--store", "sqlite:///jobs.db")
@@ -525,7 +527,7 @@ def test_finished_jobs_are_deleted_by_id(empty_store: None) -> None:
 
 def test_a_queue_is_paused_and_resumed(empty_store: None) -> None:
     call("enqueue", "echo", "1", "--id", "a")
-    assert call("pause", "default") == "default paused: 1 job waiting, 0 running\n"
+    assert call("pause", "default") == "default paused: 1 queued, 0 scheduled, 0 waiting, 0 running\n"
     assert "paused" in call("job", "a", "--explain")
     assert call_json("resume", "default")["paused"] is False
 
@@ -552,7 +554,7 @@ def test_the_commands_speak_to_a_running_service_with_its_token(
     assert call_json("job", "a", *there)["history"][0]["number"] == 1
     assert call("job", "a", "--explain", *there) == "It is done.\n"
     assert "job 'a' is done" in call("cancel", "a", *there, code=1)
-    assert call("pause", "default", *there) == "default paused: 0 jobs waiting, 0 running\n"
+    assert call("pause", "default", *there) == "default paused: 0 queued, 0 scheduled, 0 waiting, 0 running\n"
     call("enqueue", "echo", "--id", "b", *there)
     assert call("cancel", "--all", "--yes", *there) == "1 job\n"
     assert call("retry", "--status", "cancelled", "--yes", *there) == "1 job\n"

@@ -69,7 +69,10 @@ def test_the_shells_are_offered_commands_options_and_values(offers: Offers, stor
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        ("jobs --status ", ["cancelled", "done", "expired", "failed", "queued", "running", "scheduled"]),
+        (
+            "jobs --status ",
+            ["cancelled", "done", "expired", "failed", "queued", "running", "scheduled", "waiting"],
+        ),
         ("jobs --queue ", ["default", "mails"]),
         ("jobs --type e", ["echo"]),
         ("enqueue ", ["echo", "fail", "sleep"]),

@@ -212,7 +212,7 @@ SPELT: list[tuple[list[str], str]] = [
     (["jobs", "--limit", "0"], "--limit must be a whole number, 1 or more, got 0"),
     (
         ["jobs", "--status", "odd"],
-        "--status must be one of scheduled, queued, running, done, failed, cancelled, expired, got 'odd'",
+        "--status must be one of scheduled, waiting, queued, running, done, failed, cancelled, expired, got 'odd'",
     ),
     (["pause", "a b"], "QUEUE must be 1 to 100 characters of "),
     (["schedules", "put", "a b", "--type", "echo", "--every", "60"], "NAME must be 1 to 100 characters of "),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,16 +19,32 @@ from .conftest import Start, call, call_json, call_process, terminal
 OLD, NEW = "sqlite:///old.db", "sqlite:///new.db"
 
 
-@pytest.fixture
-def many(folder: Path) -> int:
-    """Jobs in the old store."""
-    number = 12_000
-    lines = "".join(
-        json.dumps({"id": f"j{n}", "payload": n, "delay": n % 2 * 3600}) + "\n" for n in range(number)
+MANY = 12_000
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with many jobs, which takes a second to fill."""
+    folder = tmp_path_factory.mktemp("filled")
+    lines = [json.dumps({"id": f"j{n}", "payload": n, "delay": n % 2 * 3600}) for n in range(MANY)]
+    (folder / "jobs.jsonl").write_text("\n".join(lines))
+    call(
+        "enqueue",
+        "--file",
+        f"{folder}/jobs.jsonl",
+        "--store",
+        f"sqlite:///{folder}/old.db",
+        "--queue-size",
+        "0",
     )
-    (folder / "jobs.jsonl").write_text(lines)
-    call("enqueue", "--file", "jobs.jsonl", "--store", OLD, "--queue-size", "0")
-    return number
+    return folder / "old.db"
+
+
+@pytest.fixture
+def many(filled: Path, folder: Path) -> int:
+    """Jobs in the old store."""
+    shutil.copy(filled, folder)
+    return MANY
 
 
 def waiting(url: str) -> int:

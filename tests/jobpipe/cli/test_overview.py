@@ -39,14 +39,15 @@ def test_queues_and_stats_are_listed(there: list[str]) -> None:
     call("enqueue", "echo", "--queue", "held", *there)
     call("enqueue", "echo", "--delay", "3600", *there)
     assert call("queues", *there).splitlines() == [
-        "QUEUE    STATE    SCHEDULED  QUEUED  RUNNING",
-        "default  running  1          0       0",
-        "held     paused   0          1       0",
+        "QUEUE    STATE    SCHEDULED  WAITING  QUEUED  RUNNING",
+        "default  running  1          0        0       0",
+        "held     paused   0          0        1       0",
     ]
     assert call_json("queues", *there)[1] == {
         "name": "held",
         "paused": True,
         "scheduled": 0,
+        "waiting": 0,
         "queued": 1,
         "running": 0,
     }
@@ -55,6 +56,7 @@ def test_queues_and_stats_are_listed(there: list[str]) -> None:
     assert ("PER SECOND" in shown[0]) is bool(there)
     assert {line.split()[0]: line.split()[1] for line in shown[1:]} == {
         "scheduled": "1",
+        "waiting": "0",
         "queued": "1",
         "running": "0",
         "done": "0",
@@ -98,7 +100,7 @@ def test_tables_say_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
         [Worker(name="w", types=("a", "b"), slots=4, running=("x",), started_at=NOON, seen_at=NOON)], UTC
     )
     print_limits([LimitInfo(type="a", is_keyed=True), LimitInfo(type="a", key="k", cools_until=NOON)], UTC)
-    counts = dict.fromkeys(("scheduled", "queued", "running", "failed", "cancelled", "expired"), 0)
+    counts = dict.fromkeys(("scheduled", "waiting", "queued", "running", "failed", "cancelled", "expired"), 0)
     print_stats(Stats(done=1_234, **counts, per_second={"done": 2.5}))
     lines = capsys.readouterr().out.splitlines()
     assert "w       4      1        all     2030-01-01T12:00:00Z  2030-01-01T12:00:00Z  a, b" in lines

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import inspect
 import os
 import socket
@@ -284,7 +283,9 @@ def test_threads_share_a_client(client: Client) -> None:
     assert client.cancel_many_sync(status="scheduled") == 30
 
 
-def test_close_leaves_nothing_open_and_the_next_call_opens_it_again(service: str) -> None:
+def test_close_leaves_nothing_open_and_the_next_call_opens_it_again(
+    collect: Callable[[], None], service: str
+) -> None:
     async def main() -> None:
         client = Client(service, TOKEN)
         await client.stats()
@@ -299,7 +300,7 @@ def test_close_leaves_nothing_open_and_the_next_call_opens_it_again(service: str
     client.stats_sync()
     client.close()
     del client
-    gc.collect()  # what was left open would warn, and a warning is an error
+    collect()  # what was left open would warn, and a warning is an error
 
 
 def test_an_unknown_type_is_warned_of(client: Client) -> None:

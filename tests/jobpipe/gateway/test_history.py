@@ -60,8 +60,9 @@ def test_types_of_a_queue_are_added(throughput: Throughput, history: History, ti
     throughput.note(Counts([], frozenset()))
     time.elapse(1)
     tallies = [Tally("a", type, JobStatus.QUEUED, 2, 2) for type in ("x", "y")]
+    tallies += [Tally("a", "x", status, 1, 1) for status in (JobStatus.SCHEDULED, JobStatus.WAITING)]
     throughput.note(Counts(tallies, frozenset()))
-    assert [(queue.name, queue.waiting) for queue in history.past().queues] == [("a", [4])]
+    assert [(queue.name, queue.pending) for queue in history.past().queues] == [("a", [6])]
 
 
 def test_an_emptied_store_is_no_negative_pace(
@@ -80,7 +81,7 @@ def test_what_is_older_is_forgotten(throughput: Throughput, history: History, ti
     past = history.past()
     assert len(past.moments) == LENGTH
     assert past.moments[-1].queued == LENGTH + 9
-    assert past.queues[0].waiting == list(range(LENGTH + 10 - QUEUE_LENGTH, LENGTH + 10))
+    assert past.queues[0].pending == list(range(LENGTH + 10 - QUEUE_LENGTH, LENGTH + 10))
 
 
 def test_of_very_many_queues_the_fullest_are_kept(

@@ -22,7 +22,7 @@ from jobpipe import (
     ScheduleRequest,
     StoreAwayError,
 )
-from jobpipe.model.ticks import LATE, tick_id
+from jobpipe.model.schedule import LATE, tick_id
 from jobpipe.stores.sqlite import SqliteStore
 from jobpipe.testing.harness import together
 

@@ -13,7 +13,7 @@ from jobpipe import (
     ScheduleInfo,
     ScheduleNotFoundError,
 )
-from jobpipe.model.ticks import tick_id
+from jobpipe.model.schedule import tick_id
 from jobpipe.stores.base import ScheduleEntry
 from jobpipe.stores.memory import MemoryStore
 from jobpipe.testing import ManualTime

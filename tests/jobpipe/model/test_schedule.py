@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from jobpipe import BadInputError, Missed
 from jobpipe.errors import seconds_of
 from jobpipe.model.ids import check_id
-from jobpipe.model.ticks import LATE, Timing, following, is_missed, placed, preview, tick_id
+from jobpipe.model.schedule import LATE, Timing, following, is_missed, placed, preview, tick_id
 from jobpipe.stores.base import ScheduleEntry
 
 START = 1_800_000_000.25

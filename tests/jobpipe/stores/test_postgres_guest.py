@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Any
 
 import psycopg
@@ -25,10 +26,12 @@ from jobpipe import (
     QueueFullError,
     StoreError,
 )
-from jobpipe.stores.base import News
+from jobpipe.model.job import Progress
+from jobpipe.stores.base import LogChunk, News
 from jobpipe.stores.postgres import PostgresStore
-from jobpipe.testing import new_job
-from jobpipe.testing.tools import finish, take
+from jobpipe.testing import ManualTime, new_job
+from jobpipe.testing.durable.tools import step, step_names
+from jobpipe.testing.tools import finish, put, take
 
 from ...support.servers_postgres import postgres_schema
 from ...support.waiting import LIMIT, eventually, run, until
@@ -280,3 +283,31 @@ def test_outcome_does_not_wait_for_a_transaction_that_replaces_the_next_job(
     assert pipe.store.rescue() == []
     (claim,) = take(pipe.store, types=["echo"])
     assert (claim.id, claim.payload) == ("b", b"2")
+
+
+def test_step_in_an_open_transaction_holds_up_no_heartbeat(postgres_url: str, postgres: str) -> None:
+    """Its worker keeps leases, notes progress and stores logs; and the job is not rescued before the transaction ends."""
+    clock = ManualTime()
+    with (
+        closing(PostgresStore(postgres_url, clock=clock)) as store,
+        psycopg.connect(postgres) as own,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        store.migrate()
+        put(store, new_job("a"), new_job("b"))
+        leases = [claim.lease for claim in take(store, 2)]
+        store.write_step_in(own, leases[0], step("s"))
+        chunk = LogChunk(start=0, cut=0, count=1, size=2, lines='[[1, "INFO", "l", "m"]]')
+        for do in (
+            lambda: store.extend(leases, 60),
+            lambda: store.progress([(lease, Progress(value=0.5)) for lease in leases]),
+            lambda: store.write_logs([(lease, chunk) for lease in leases]),
+        ):
+            pool.submit(do).result(LIMIT)
+        assert [len(logs.lines) for id in "ab" if (logs := store.logs(id))] == [1, 1]
+        assert [job.progress is not None for id in "ab" if (job := store.get(id))] == [False, True]
+        clock.elapse(61)
+        assert [each.id for each in store.rescue()] == ["b"]
+        own.commit()
+        assert [each.id for each in store.rescue()] == ["a"]
+        assert step_names(store, "a") == ["s"]

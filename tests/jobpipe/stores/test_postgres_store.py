@@ -58,7 +58,7 @@ TestPostgresMachine = pytest.mark.timeout(180)(
 )  # each step is a score of transactions
 # Why no shrinking: every step is a transaction, and shrinking takes minutes; turn it on to study a failure.
 TestPostgresMachine.settings = settings(
-    max_examples=10,
+    max_examples=8,
     stateful_step_count=30,
     deadline=None,
     phases=[Phase.reuse, Phase.generate],

@@ -12,6 +12,7 @@ import pytest
 
 from jobpipe import JobStatus, Progress
 from jobpipe.model.counts import Filter
+from jobpipe.model.durable import SignalAnswer
 from jobpipe.model.gate import Limit
 from jobpipe.model.lease import LeaseState
 from jobpipe.model.logs import LogChunk
@@ -21,6 +22,7 @@ from jobpipe.stores.postgres.address import Address
 from jobpipe.stores.postgres.connection import Connections
 from jobpipe.stores.postgres.verb import Result, Step, Unit, Verb
 from jobpipe.testing import new_job
+from jobpipe.testing.durable.tools import record, send, sleep, step_names
 from jobpipe.testing.scheduling import ENTRY
 from jobpipe.testing.tools import finish, put, take_one
 from jobpipe.testing.watching import worker
@@ -76,13 +78,19 @@ def store(postgres_url: str) -> Iterator[PostgresStore]:
 
 def test_every_verb_can_be_driven_through_a_connection_that_is_awaited(store: PostgresStore) -> None:
     assert len(VERBS) > 30, "it sees them"
-    put(store, new_job("a"), new_job("b", unique="b"), new_job("c", key="k"))
-    put(store, new_job("a"))  # Why again: what is known is looked at in a conversation
+    put(store, new_job("a", priority=1), new_job("b", unique="b"), new_job("c", key="k"))
+    put(store, new_job("a", priority=1))  # Why again: what is known is looked at in a conversation
     claim = take_one(store)
     assert store.begin([claim.lease], [claim.started_at]) == [LeaseState.HELD]
     assert store.extend([claim.lease], 60) == [LeaseState.HELD]
     store.progress([(claim.lease, Progress(value=0.5))])
     store.write_logs([(claim.lease, LogChunk(start=0, cut=0, count=0, size=2, lines="[]"))])
+    assert record(store, claim, "s") == [True]
+    assert send(store) is SignalAnswer.ACCEPTED
+    assert store.receive(claim.lease, "go").payload == b"null"
+    assert sleep(store, claim, seconds=0)
+    claim = take_one(store)
+    assert step_names(store) == ["s"]
     finish(store, claim)
     found = store.get("a")
     assert found is not None

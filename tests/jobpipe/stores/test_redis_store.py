@@ -47,7 +47,7 @@ def _machine_has_a_server(redis_url: str) -> None:
 
 TestRedisMachine = RedisMachine.TestCase
 TestRedisMachine.settings = settings(
-    max_examples=20,
+    max_examples=16,
     stateful_step_count=40,
     deadline=None,
     phases=[Phase.reuse, Phase.generate],

@@ -66,7 +66,7 @@ class SqliteMachine(StoreMachine):
 TestSqliteMachine = SqliteMachine.TestCase
 # Why no shrinking: every step is a commit on disk, and shrinking takes minutes; turn it on to study a failure.
 TestSqliteMachine.settings = settings(
-    max_examples=50,
+    max_examples=40,
     stateful_step_count=40,
     deadline=None,
     phases=[Phase.reuse, Phase.generate],

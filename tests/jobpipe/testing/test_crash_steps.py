@@ -92,10 +92,9 @@ def plain_of(pipe: Jobpipe, world: World) -> Any:
 
 def crash(jobs: JobTester, job_type: Any, world: World, **options: Any) -> str:
     """At which place the handler does not stand a crash, and why; without what pytest adds."""
+    given: dict[str, Any] = {"check": world.check, "setup": world.clear, "signals": SIGNALS, **options}
     with pytest.raises(AssertionError) as caught:
-        jobs.crash_everywhere_sync(
-            job_type, "17", **({"check": world.check, "setup": world.clear, "signals": SIGNALS} | options)
-        )
+        jobs.crash_everywhere_sync(job_type, "17", **given)
     return str(caught.value).splitlines()[0]
 
 

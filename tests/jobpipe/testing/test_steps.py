@@ -192,7 +192,7 @@ def test_a_signal_reaches_its_own_block(pipe: Jobpipe) -> None:
 
 
 def test_a_thousand_jobs_with_ten_sleeps_of_days(pipe: Jobpipe) -> None:
-    """11,000 runs and 10,000 steps: six seconds on a quiet machine; the limit is for one that is busy."""
+    """11,000 runs and 10,000 steps: a few seconds; the limit is for a machine that is busy with other things."""
     steps = 0
 
     async def work(n: int) -> int:
@@ -209,11 +209,11 @@ def test_a_thousand_jobs_with_ten_sleeps_of_days(pipe: Jobpipe) -> None:
         return n
 
     async def main() -> None:
-        async with pipe.testing() as jobs:
+        async with pipe.testing(workers=20) as jobs:
             await pipe.enqueue_many([long.request(n) for n in range(1000)])
-            began = time.monotonic()
+            began = time.process_time()
             await jobs.advance("70 days")
-            assert time.monotonic() - began < 60
+            assert time.process_time() - began < 30
             assert [job.result for job in jobs.all] == list(range(1000))
 
     asyncio.run(main())

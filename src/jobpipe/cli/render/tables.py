@@ -136,9 +136,7 @@ def print_steps(steps: list[StepInfo], zone: tzinfo | None = None) -> None:
 
 def print_signal(receipt: SignalReceipt) -> None:
     """`order-17 approved sent`, or that it was sent before."""
-    typer.echo(
-        f"{receipt.id} {receipt.name} {'sent' if receipt.is_new else 'sent (the same was sent before)'}"
-    )
+    typer.echo(f"{receipt.id} {receipt.name} {'sent' if receipt.is_new else 'already sent'}")
 
 
 def _took(ended: Attempt | StepInfo) -> float:

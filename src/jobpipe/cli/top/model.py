@@ -82,8 +82,8 @@ class Trend:
 
     done: tuple[float, ...] = ()
     failed: tuple[float, ...] = ()
-    backlog: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """Scheduled and queued jobs, by queue."""
+    pending: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Scheduled, waiting and queued jobs, by queue."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,7 +200,7 @@ def _remembered(past: Past) -> Trend:
     return Trend(
         done=tuple(moment.done for moment in past.moments),
         failed=tuple(moment.failed for moment in past.moments),
-        backlog={queue.name: tuple(queue.waiting) for queue in past.queues},
+        pending={queue.name: tuple(queue.pending) for queue in past.queues},
     )
 
 
@@ -209,8 +209,10 @@ def _longer(trend: Trend, snapshot: Snapshot) -> Trend:
     return Trend(
         done=(*trend.done, pace.get("done", 0.0))[-KEPT:],
         failed=(*trend.failed, pace.get("failed", 0.0))[-KEPT:],
-        backlog={
-            queue.name: (*trend.backlog.get(queue.name, ()), queue.scheduled + queue.queued)[-KEPT:]
-            for queue in snapshot.queues
+        pending={
+            each.name: (*trend.pending.get(each.name, ()), each.scheduled + each.waiting + each.queued)[
+                -KEPT:
+            ]
+            for each in snapshot.queues
         },
     )

@@ -21,7 +21,7 @@ from .model import Panel, State
 
 _BAR = 8
 _LATELY = 60
-"""Samples of the backlog of a queue: a minute."""
+"""Samples of the pending jobs of a queue: a minute."""
 _WIDE = 110
 """Cells from which on ids are shown whole."""
 _NARROWEST = 8
@@ -128,7 +128,7 @@ def _columns(panel: Panel, width: int, *, has_children: bool) -> list[Column]:
             Column("QUEUED", 8, 2, is_right=True),
             Column("RUNNING", 7, 3, is_right=True),
             Column("STATE", 6, 1),
-            Column("BACKLOG TREND", 0, 6),
+            Column("PENDING TREND", 0, 6),
         ],
         Panel.RUNNING: [
             name,
@@ -184,7 +184,7 @@ def _rows(state: State, panel: Panel, left: int, now: datetime, glyphs: Glyphs) 
 
 
 def _queue(queue: QueueInfo, state: State, left: int, glyphs: Glyphs) -> Row:
-    trend = state.trend.backlog.get(queue.name, ())
+    trend = state.trend.pending.get(queue.name, ())
     return Row(
         (
             escape(queue.name),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from ...model.durable import (
+    DurableState,
     JobSignal,
     Received,
     ReceivedKind,
@@ -87,6 +88,8 @@ def begin_anew(record: Record, *, from_start: bool) -> None:
         if from_start:
             own.steps, own.sleeps = {}, {}
             own.signals = {name: each for name, each in own.signals.items() if not each.is_used}
+        if own.look() == DurableState():
+            record.durable = None
 
 
 def _is_timed_out(own: Durable, name: str, now: float) -> bool:

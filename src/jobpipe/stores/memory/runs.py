@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ...errors import DuplicateError
 from ...model.job import KEPT_HISTORY, TRANSITIONS, Attempt, JobStatus, Move, instant
-from ...model.lease import Lease, Outcome
+from ...model.lease import UNCOUNTED, WORKER_LOST, Lease, Outcome, Rescued
 from ...model.logs import LogChunk, StoredChunk, bounded
 from ...model.newjob import NewPayload
 from ...model.unique import retry_refusal
@@ -16,8 +16,6 @@ from .durable import begin_anew, go_on, suspend
 from .ledger import Ledger
 from .record import Record
 
-_UNCOUNTED = frozenset({Move.SNOOZE, Move.SLEEP, Move.WAIT, Move.RELEASE})
-"""A run that ends so was none: its attempt is given back, and the history does not know it."""
 _TELLING = frozenset({Move.FAIL, Move.RETRY, Move.RESCUE})
 """A run that ends so has an error to tell of, even where it ends the job as cancelled."""
 
@@ -36,7 +34,7 @@ def end_run(ledger: Ledger, record: Record, outcome: Outcome, now: float) -> Non
     """What every end of a run has in common; a request to cancel wins over what it came to."""
     move = Move.CANCEL if record.is_cancel_asked else outcome.move
     tells = outcome.move in _TELLING or (outcome.move is Move.CANCEL and not record.is_cancel_asked)
-    if outcome.move in _UNCOUNTED:
+    if outcome.move in UNCOUNTED:
         record.attempts -= 1
         record.runs -= 1
     else:
@@ -67,6 +65,33 @@ def keep_logs(record: Record, lease: Lease, chunks: Iterable[LogChunk]) -> None:
                 attempt=number, cut=chunk.cut, count=chunk.count, size=chunk.size, lines=chunk.lines
             )
             record.logs = tuple(bounded((*record.logs, stored)))
+
+
+def rescue(ledger: Ledger, limit: int, now: float) -> list[Rescued]:
+    """As `JobStore.rescue` says."""
+    lost = [record for record in ledger.leased.values() if record.lease_until <= now]
+    lost.sort(key=lambda record: (record.lease_until, record.number))
+    for record in lost[:limit]:
+        if record.status is JobStatus.QUEUED:
+            record.is_suspect = True
+            ledger.give_back(record, now)
+            continue
+        is_last = record.attempts > record.new.max_retries
+        move = Move.FAIL if is_last else Move.RESCUE
+        end_run(ledger, record, Outcome(move=move, error=WORKER_LOST), now)
+    return [
+        Rescued(record.new.id, record.worker, record.status, record.new.type, record.attempts)
+        for record in lost[:limit]
+    ]
+
+
+def cancel(ledger: Ledger, record: Record, now: float) -> None:
+    """Cancel it, or ask for that if it runs."""
+    if record.status is JobStatus.RUNNING:
+        record.is_cancel_asked = True
+        ledger.changes += 1
+    elif Move.CANCEL in TRANSITIONS[record.status]:
+        ledger.move(record, Move.CANCEL, now)
 
 
 def revive(

@@ -20,7 +20,7 @@ from ...model.admission import Bounds, Plan, admit
 from ...model.counts import MOST_FAILURES, Counts, Failures, Filter, JobEvent, Page, WorkerInfo
 from ...model.durable import DurableState, JobSignal, Received, SignalAnswer, Step
 from ...model.gate import Limit, Limits
-from ...model.job import FINISHED, TRANSITIONS, Job, JobError, JobStatus, Move, Progress
+from ...model.job import FINISHED, Job, JobStatus, Move, Progress
 from ...model.lease import ClaimResult, Lease, LeaseState, Outcome, QueueChoice, Rescued, Settlement
 from ...model.logs import JobLogs, LogChunk, logs_of
 from ...model.newjob import Answer, ExportedJob, NewJob, NewPayload, Receipt, Refusal
@@ -32,10 +32,8 @@ from .entries import Entries
 from .ledger import Ledger, Taken
 from .pruning import prune
 from .record import Record
-from .runs import begin_run, end_run, keep_logs, revive
+from .runs import begin_run, cancel, end_run, keep_logs, rescue, revive
 from .watch import MemoryWatch
-
-WORKER_LOST = JobError(type="WorkerLost", message="worker lost")
 
 
 class MemoryStore:
@@ -98,7 +96,7 @@ class MemoryStore:
         for id, new in plan.replaced.items():
             ledger.replace(ledger.jobs[id], new, now)
         for id in plan.cancelled:
-            self._cancel(ledger.jobs[id], now)
+            cancel(ledger, ledger.jobs[id], now)
         return [Receipt(id, ledger.jobs[id].status, is_new) for id, is_new in plan.receipts]
 
     def insert_in(self, connection: Any, batch: Sequence[NewJob], *, capacity: int = 0) -> Answer:
@@ -223,20 +221,7 @@ class MemoryStore:
 
     def rescue(self, limit: int = 100) -> list[Rescued]:
         with self._step() as now:
-            lost = [record for record in self._ledger.leased.values() if record.lease_until <= now]
-            lost.sort(key=lambda record: (record.lease_until, record.number))
-            for record in lost[:limit]:
-                if record.status is JobStatus.QUEUED:
-                    record.is_suspect = True
-                    self._ledger.give_back(record, now)
-                    continue
-                is_last = record.attempts > record.new.max_retries
-                move = Move.FAIL if is_last else Move.RESCUE
-                end_run(self._ledger, record, Outcome(move=move, error=WORKER_LOST), now)
-            return [
-                Rescued(record.new.id, record.worker, record.status, record.new.type, record.attempts)
-                for record in lost[:limit]
-            ]
+            return rescue(self._ledger, limit, now)
 
     def cancel(self, ids: Sequence[str]) -> list[JobStatus | None]:
         found: list[JobStatus | None] = []
@@ -245,15 +230,8 @@ class MemoryStore:
                 record = self._ledger.jobs.get(id)
                 found.append(record.status if record else None)
                 if record is not None:
-                    self._cancel(record, now)
+                    cancel(self._ledger, record, now)
         return found
-
-    def _cancel(self, record: Record, now: float) -> None:
-        if record.status is JobStatus.RUNNING:
-            record.is_cancel_asked = True
-            self._ledger.changes += 1
-        elif Move.CANCEL in TRANSITIONS[record.status]:
-            self._ledger.move(record, Move.CANCEL, now)
 
     def retry(
         self, ids: Sequence[str], renewed: NewPayload | None = None, *, from_start: bool = False

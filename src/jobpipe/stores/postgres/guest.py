@@ -1,4 +1,4 @@
-"""Guests: inserts in somebody else's transaction, through his connection, which may be one that is awaited.
+"""Guests: inserts, steps and outcomes in the caller's own transaction, through a connection that may be one that is awaited.
 
 What SQLAlchemy and Django wrap around a connection of psycopg is taken off.
 """
@@ -9,31 +9,35 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 from weakref import WeakSet
 
 import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow, tuple_row
 
-from ...errors import BadInputError
+from ...errors import BadInputError, LeaseLostError
 from ...model.admission import Bounds
+from ...model.durable import Step as JobStep
+from ...model.durable import name_is_used
+from ...model.lease import Lease, Settlement
 from ...model.newjob import Answer, NewJob
 from ..driving import drive, drive_awaited
+from ..guests import no_transaction, unwrapped
 from .connection import Connection, Connections
 from .migrate import HAS_TABLE
 from .session import Session
 from .verb import BEGIN, COMMIT, Conversation, Result, Step, run
+from .verbs.durable import steps_step
 from .verbs.inserting import guest_steps
+from .verbs.running import settle_guest
 
 T = TypeVar("T")
 AsyncConnection: TypeAlias = psycopg.AsyncConnection[TupleRow]
-_DEEPEST = 3
-"""Wrappers around a connection."""
 
 
 class Guests:
-    """The connections of others that were seen, and how jobs are inserted through them."""
+    """The connections of others that were seen, and what is written through them."""
 
     def __init__(self, session: Session, connections: Connections) -> None:
         self._session = session
@@ -49,34 +53,68 @@ class Guests:
         not committed yet is not counted. Why: to have the queue for itself, a guest would hold up everybody else
         until its owner commits, who may take his time.
         """
-        bare = unwrapped(connection)
+
+        def talk() -> Conversation[Answer]:
+            (answer,) = yield from guest_steps(self._session, [batch], Bounds(capacity))
+            yield self._session.step("tell_work")
+            return answer
+
+        return self._hold(connection, talk)
+
+    def write_step(self, connection: Any, lease: Lease, step: JobStep) -> Awaitable[None] | None:
+        """Record a step; LeaseLostError, or BadInputError for a name that is recorded."""
+
+        def talk() -> Conversation[None]:
+            held = (yield steps_step(self._session, [(lease, step)])).rows
+            if not held:
+                raise LeaseLostError(lease.id)
+            if not held[0][2]:
+                raise name_is_used(step.name)
+
+        return self._hold(connection, talk, needs_transaction=True)
+
+    def settle(self, connection: Any, settlement: Settlement) -> Awaitable[None] | None:
+        """Settle a run; LeaseLostError."""
+
+        def talk() -> Conversation[None]:
+            if not (yield from settle_guest(self._session, settlement)):
+                raise LeaseLostError(settlement.lease.id)
+            yield self._session.step("tell_work")
+
+        return self._hold(connection, talk, needs_transaction=True)
+
+    def _hold(
+        self, connection: Any, talk: Callable[[], Conversation[T]], *, needs_transaction: bool = False
+    ) -> T | Awaitable[T]:
+        """Hold a conversation in the caller's transaction, or in one of its own if it does not need that."""
+        bare = unwrapped(connection, psycopg.Connection) or unwrapped(connection, psycopg.AsyncConnection)
         if bare is None:
             raise BadInputError(
                 "connection",
                 f"must be a psycopg.Connection or psycopg.AsyncConnection for this store, got {connection!r}",
             )
-        conversation = self._conversation(bare, batch, capacity)
+        if needs_transaction and _is_alone(bare):
+            raise no_transaction()
+        conversation = self._conversation(bare, talk)
         if isinstance(bare, psycopg.AsyncConnection):
             return _Awaited(partial(self._lead_awaited, bare, conversation))
         is_alone = _is_alone(bare)
         with self._connections.mapped_errors():
             self._own_identity()
             try:
-                return lead(bare, conversation)[0]
+                return lead(bare, conversation)
             except BaseException:
                 if is_alone:
                     with suppress(psycopg.Error):
                         bare.rollback()
                 raise
 
-    async def _lead_awaited(
-        self, connection: AsyncConnection, conversation: Conversation[list[Answer]]
-    ) -> Answer:
+    async def _lead_awaited(self, connection: AsyncConnection, conversation: Conversation[T]) -> T:
         with self._connections.mapped_errors():
             await asyncio.to_thread(self._own_identity)
             is_alone = _is_alone(connection)
             try:
-                return (await lead_awaited(connection, conversation))[0]
+                return await lead_awaited(connection, conversation)
             except BaseException:
                 if is_alone:
                     with suppress(psycopg.Error):
@@ -90,11 +128,8 @@ class Guests:
         return self._identity
 
     def _conversation(
-        self,
-        connection: Connection | AsyncConnection,
-        batch: Sequence[NewJob],
-        capacity: int,
-    ) -> Conversation[list[Answer]]:
+        self, connection: Connection | AsyncConnection, talk: Callable[[], Conversation[T]]
+    ) -> Conversation[T]:
         """Within a transaction, that of the caller if there is, or will be, one."""
         is_alone = _is_alone(connection)
         if connection not in self._known:
@@ -108,38 +143,25 @@ class Guests:
             self._known.add(connection)
         if is_alone:
             yield BEGIN
-        answers = yield from guest_steps(self._session, [batch], Bounds(capacity))
-        yield self._session.step("tell_work")
+        answer = yield from talk()
         if is_alone:
             yield COMMIT
-        return answers
+        return answer
 
 
 def _is_alone(connection: Connection | AsyncConnection) -> bool:
-    """Does the insert need a transaction of its own, which it has to end, too?"""
+    """Does what is written need a transaction of its own, which it has to end, too?"""
     return connection.autocommit and connection.info.transaction_status is TransactionStatus.IDLE
 
 
-class _Awaited:
+class _Awaited(Generic[T]):
     """An answer that is to be awaited. Why not a coroutine: who finds that he cannot await it may drop it."""
 
-    def __init__(self, begin: Callable[[], Coroutine[Any, Any, Answer]]) -> None:
+    def __init__(self, begin: Callable[[], Coroutine[Any, Any, T]]) -> None:
         self._begin = begin
 
-    def __await__(self) -> Generator[Any, Any, Answer]:
+    def __await__(self) -> Generator[Any, Any, T]:
         return self._begin().__await__()
-
-
-def unwrapped(connection: Any) -> Connection | AsyncConnection | None:
-    """The connection of psycopg in it."""
-    for _ in range(_DEEPEST):
-        if isinstance(connection, psycopg.Connection | psycopg.AsyncConnection):
-            return connection
-        inner = getattr(connection, "driver_connection", None) or getattr(connection, "connection", None)
-        if inner is None or callable(inner):
-            return None
-        connection = inner
-    return None
 
 
 def lead(connection: Connection, conversation: Conversation[T]) -> T:

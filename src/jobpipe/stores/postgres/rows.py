@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from ...model.job import KEPT_HISTORY, TRANSITIONS, Attempt, Job, JobStatus, Move
-from ...model.lease import Claim, Lease, Settlement
+from ...model.job import KEPT_HISTORY, PENDING, TRANSITIONS, Attempt, Job, JobStatus
+from ...model.lease import UNCOUNTED, Claim, Lease, Settlement
 from ..sql_rows import COLUMNS, SQL_READERS, text_of
 from ..stored import Ended, attempt_of, read_job, read_values
 
@@ -53,14 +53,14 @@ def settle_values(settlements: Sequence[Settlement]) -> dict[str, Any]:
     outcomes = [each.outcome for each in told]
     statuses = [TRANSITIONS[JobStatus.RUNNING][outcome.move] for outcome in outcomes]
     delays = [
-        outcome.delay if status is JobStatus.SCHEDULED else None
+        outcome.delay if status in PENDING else None
         for outcome, status in zip(outcomes, statuses, strict=True)
     ]
     return {
         "ids": texts([each.lease.id for each in told]),
         "tokens": texts([each.lease.token for each in told]),
         "statuses": texts([status.value for status in statuses]),
-        "given_back": numbers([int(outcome.move is Move.SNOOZE) for outcome in outcomes]),
+        "given_back": numbers([int(outcome.move in UNCOUNTED) for outcome in outcomes]),
         "delays": numbers(delays),
         "errors": texts([optional_text_of(outcome.error) for outcome in outcomes]),
         "progress": texts([optional_text_of(outcome.progress) for outcome in outcomes]),

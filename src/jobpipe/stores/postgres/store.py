@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
+from ...model.durable import Step
+from ...model.lease import Lease, Settlement
 from ...model.newjob import Answer, NewJob
 from ..base import Capabilities, News, Watch
 from .address import Address
@@ -20,7 +22,7 @@ from .migrate import migrate
 from .session import Session
 from .statements import Statements
 from .verb import Verb
-from .verbs import claiming, inserting, inspecting, logs, managing, running, scheduling, transfer
+from .verbs import claiming, durable, inserting, inspecting, logs, managing, running, scheduling, transfer
 from .watch import PostgresWatch
 
 P = ParamSpec("P")
@@ -105,6 +107,19 @@ class PostgresStore:
     delete = _driven(managing.delete)
     pause = _driven(managing.pause)
     resume = _driven(managing.resume)
+
+    # Steps and signals
+
+    write_steps = _driven(durable.write_steps)
+    receive = _driven(durable.receive)
+    signal = _driven(durable.signal)
+    durable = _driven(durable.durable)
+
+    def write_step_in(self, connection: Any, lease: Lease, step: Step) -> Awaitable[None] | None:
+        return self._guests.write_step(connection, lease, step)
+
+    def settle_in(self, connection: Any, settlement: Settlement) -> Awaitable[None] | None:
+        return self._guests.settle(connection, settlement)
 
     # Inspect
 

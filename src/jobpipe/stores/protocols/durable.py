@@ -29,7 +29,8 @@ class DurableStore(Protocol):
     def write_step_in(self, connection: Any, lease: Lease, step: Step) -> Awaitable[None] | None:
         """The same of one step in the caller's own transaction.
 
-        LeaseLostError if the lease is not held; BadInputError for a foreign connection, or where there are no transactions.
+        LeaseLostError if the lease is not held; BadInputError for a name that is recorded, so that nothing of that
+        transaction is; BadInputError for a foreign connection, one that is in no transaction, or where there are none.
         An awaitable where the connection is one that is awaited.
         """
 

@@ -28,7 +28,7 @@ from .watch import RedisWatch
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_STEPS = (
+STEPS = (
     "0001_jobs",
     "0002_claimed_ahead",
     "0003_admission",
@@ -39,7 +39,7 @@ _STEPS = (
 """Of the schema. The second and the fourth rewrite no record: who reads one of the first sees that it is not claimed ahead,
 and one that ends early has no expiry, unique name or tags. An older program than the fifth would leave logs behind,
 one older than the sixth steps and signals, and would not know jobs that wait for these."""
-_SCHEMA = len(_STEPS)
+_SCHEMA = len(STEPS)
 
 
 def open_redis(url: str) -> RedisStore:
@@ -83,7 +83,7 @@ class RedisStore:
                 f"the store {self.url} has the schema {version}, this program knows {_SCHEMA} at most: "
                 "use a newer program"
             )
-        return list(_STEPS[version:])
+        return list(STEPS[version:])
 
     def check(self) -> list[str]:
         return remarks(self._server)

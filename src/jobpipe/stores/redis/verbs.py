@@ -16,8 +16,8 @@ from ...model.admission import Bounds
 from ...model.counts import MOST_FAILURES, Counts, Failures, Filter, JobEvent, Page, WorkerInfo
 from ...model.durable import DurableState, JobSignal, Received, ReceivedKind, SignalAnswer, Step
 from ...model.gate import Limit, Limits, split_limits
-from ...model.job import Job, JobError, JobStatus, Progress
-from ...model.lease import ClaimResult, Lease, LeaseState, QueueChoice, Rescued, Settlement
+from ...model.job import Job, JobStatus, Progress
+from ...model.lease import WORKER_LOST, ClaimResult, Lease, LeaseState, QueueChoice, Rescued, Settlement
 from ...model.logs import JobLogs, LogChunk
 from ...model.newjob import Answer, ExportedJob, NewJob, NewPayload, Receipt, Refusal
 from ...model.schedule import ScheduleEntry, Schedules
@@ -54,7 +54,7 @@ _MOST_FAILED = 1_000
 """Failed jobs that one script tells of, so that no other call has to wait for all."""
 _LARGEST_BATCH = 10_000
 """Jobs in one batch, which cannot be split."""
-_LOST = text_of(JobError(type="WorkerLost", message="worker lost"))
+_LOST = text_of(WORKER_LOST)
 _read = msgspec.msgpack.Decoder().decode
 
 

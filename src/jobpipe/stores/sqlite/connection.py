@@ -16,6 +16,7 @@ from typing import Any
 from ...errors import BadInputError, StoreAwayError, StoreError, StoreRefusedError
 from ...model.job import TRANSITIONS, JobStatus
 from ..forks import invalidate_after_fork, refuse_inherited
+from ..guests import lent_connections, no_transaction, unwrapped
 from .file import StoreFile
 
 _OLDEST = (3, 38, 0)
@@ -112,6 +113,7 @@ class Connections:
         """
         if self._is_inherited:
             refuse_inherited(f"the store {self.path}")
+        self.refuse_held_up()
         with self._writing:
             if self._writer is None:
                 self._writer = self._open_writer()
@@ -124,6 +126,19 @@ class Connections:
                 with transaction(self._writer) as cursor:
                     yield cursor
             self.file.look()  # Why again: what was committed to a file that is gone must not be acknowledged
+
+    @property
+    def is_held_up(self) -> bool:
+        """Would a write wait for a transaction that the calling handler has open itself?"""
+        return any(map(_holds_lock, lent_connections()))
+
+    def refuse_held_up(self) -> None:
+        """StoreError if it would."""
+        if self.is_held_up:
+            raise StoreError(
+                f"the store {self.path} cannot be written to while the handler has its own transaction open there: "
+                "pass the `connection` to this call, too, or commit first"
+            )
 
     def _open_writer(self) -> sqlite3.Connection:
         connection = self.open()
@@ -204,18 +219,23 @@ def plain_cursor(connection: sqlite3.Connection) -> Iterator[sqlite3.Cursor]:
 
 
 @contextmanager
-def guest_cursor(connection: Any, file: StoreFile) -> Iterator[sqlite3.Cursor]:
+def guest_cursor(
+    connection: Any, file: StoreFile, *, needs_transaction: bool = False
+) -> Iterator[sqlite3.Cursor]:
     """A cursor in the caller's own transaction, where what was done is undone if the block raises.
 
-    BadInputError for a connection that leads elsewhere.
+    BadInputError for a connection that leads elsewhere, or is in no transaction if it needs one.
     """
-    if not isinstance(connection, sqlite3.Connection):
+    bare = unwrapped(connection, sqlite3.Connection)
+    if bare is None:
         raise BadInputError("connection", f"must be a sqlite3.Connection for this store, got {connection!r}")
     file.look()
-    with mapped_errors(file.path), plain_cursor(connection) as cursor:
+    with mapped_errors(file.path), plain_cursor(bare) as cursor:
         check_own(cursor, file.path)
-        if begins_by_itself(connection):
+        if begins_by_itself(bare):
             cursor.execute("BEGIN IMMEDIATE")
+        elif needs_transaction and not bare.in_transaction:
+            raise no_transaction()
         cursor.execute("SAVEPOINT jobpipe")
         try:
             yield cursor
@@ -226,10 +246,11 @@ def guest_cursor(connection: Any, file: StoreFile) -> Iterator[sqlite3.Cursor]:
             cursor.execute("RELEASE jobpipe")
 
 
-def holds_lock(connection: Any) -> bool:
+def _holds_lock(connection: Any) -> bool:
     """Is it within a transaction, for whose end every other write would wait? May be asked in any thread."""
+    bare = unwrapped(connection, sqlite3.Connection)
     try:
-        return isinstance(connection, sqlite3.Connection) and connection.in_transaction
+        return bare is not None and bare.in_transaction
     except sqlite3.ProgrammingError:  # it was closed
         return False
 

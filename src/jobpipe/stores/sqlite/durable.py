@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
+from ...errors import LeaseLostError
 from ...model.durable import (
     DurableState,
     JobSignal,
@@ -23,6 +24,7 @@ from ...model.durable import (
     Step,
     Wait,
     answer_signal,
+    name_is_used,
 )
 from ...model.job import Move
 from ...model.lease import Lease, Settlement
@@ -37,8 +39,18 @@ def write_steps(cursor: sqlite3.Cursor, now: float, steps: Sequence[tuple[Lease,
 
 def write_step(cursor: sqlite3.Cursor, lease: Lease, step: Step) -> bool:
     """Record it, unless it is; False if the lease is not held."""
+    return _insert_step(cursor, lease, step) or _leased(cursor, lease) is not None
+
+
+def write_step_once(cursor: sqlite3.Cursor, lease: Lease, step: Step) -> None:
+    """As `DurableStore.write_step_in` says."""
+    if not _insert_step(cursor, lease, step):
+        raise LeaseLostError(lease.id) if _leased(cursor, lease) is None else name_is_used(step.name)
+
+
+def _insert_step(cursor: sqlite3.Cursor, lease: Lease, step: Step) -> bool:
     values = {"id": lease.id, "token": lease.token, **_values(step)}
-    return cursor.execute(sql("write_step"), values).rowcount == 1 or _leased(cursor, lease) is not None
+    return cursor.execute(sql("write_step"), values).rowcount == 1
 
 
 def receive(cursor: sqlite3.Cursor, now: float, lease: Lease, name: str) -> Received:

@@ -6,8 +6,8 @@ import sqlite3
 from collections.abc import Sequence
 
 from ...failpoints import reach
-from ...model.job import KEPT_HISTORY, JobError, JobStatus, Progress
-from ...model.lease import Lease, LeaseState, Rescued, Settlement
+from ...model.job import KEPT_HISTORY, JobStatus, Progress
+from ...model.lease import WORKER_LOST, Lease, LeaseState, Rescued, Settlement
 from ...model.logs import MOST_OF_ATTEMPT, LogChunk, overflow
 from ..sql_rows import text_of
 from . import durable
@@ -15,7 +15,7 @@ from .rows import settled_row
 from .statements import sql
 from .uniques import let_in
 
-_LOST = text_of(JobError(type="WorkerLost", message="worker lost"))
+_LOST = text_of(WORKER_LOST)
 _LEASE_STATE = (LeaseState.HELD, LeaseState.CANCELLING)
 """By the column is_cancelling."""
 

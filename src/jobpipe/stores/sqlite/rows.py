@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from ...model.job import PENDING, TRANSITIONS, Attempt, Job, JobStatus, Move
-from ...model.lease import Settlement
+from ...model.job import PENDING, TRANSITIONS, Attempt, Job, JobStatus
+from ...model.lease import UNCOUNTED, Settlement
 from ...model.newjob import NewJob
 from ..sql_rows import COLUMNS, SQL_READERS, text_of
 from ..stored import Ended, Reader, Stored, attempt_of, read_job, texts
@@ -39,10 +39,6 @@ def more_values(job: NewJob, now: float) -> tuple[Any, ...]:
     return job.expires(now), job.unique, job.on_duplicate, job.max_wait, tags, job.trace
 
 
-_UNCOUNTED = frozenset({Move.SNOOZE, Move.SLEEP, Move.WAIT})
-"""A run that ends so was none: its attempt is given back, and the history does not know it."""
-
-
 def settled_row(settlement: Settlement) -> tuple[Any, ...]:
     """An element of settle.sql's `:settlements`; a delay only where the job is to run again."""
     lease, outcome = settlement.lease, settlement.outcome
@@ -51,7 +47,7 @@ def settled_row(settlement: Settlement) -> tuple[Any, ...]:
         lease.id,
         lease.token,
         status,
-        int(outcome.move in _UNCOUNTED),
+        int(outcome.move in UNCOUNTED),
         outcome.delay if status in PENDING else None,
         outcome.error,
         outcome.progress,

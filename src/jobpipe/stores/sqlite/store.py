@@ -30,7 +30,7 @@ from ..sql_rows import text_of
 from . import durable, inspecting, leasing, managing, ticking, transfer
 from .choosing import Choice, has_lane
 from .claiming import claim_chosen
-from .connection import Connections, guest_cursor, holds_lock, mapped_errors
+from .connection import Connections, guest_cursor, mapped_errors
 from .group_commit import GroupCommit
 from .inserting import Batch, insert_all, insert_one
 from .migrate import migrate, refuse_newer
@@ -146,7 +146,7 @@ class SqliteStore:
         """A cursor to read with, after what came due is queued."""
         with self._connections.reading() as cursor:
             (is_due,) = cursor.execute(sql("is_due"), {"now": self._clock()}).fetchone()
-            if is_due:
+            if is_due and not self._connections.is_held_up:
                 try:
                     with self._writing():
                         pass
@@ -170,6 +170,7 @@ class SqliteStore:
         scheduled: int = 0,
         names: int = 0,
     ) -> list[Answer]:
+        self._connections.refuse_held_up()  # Why here: another thread may insert them, and this one wait for it
         return self._group_commit.insert(batches, Bounds(capacity, scheduled, names), self._insert_together)
 
     def _insert_together(self, batches: Sequence[tuple[Batch, Bounds]]) -> list[Answer]:
@@ -239,7 +240,7 @@ class SqliteStore:
             return leasing.settle(cursor, settlements, now)
 
     def settle_in(self, connection: Any, settlement: Settlement) -> None:
-        with guest_cursor(connection, self._connections.file) as cursor:
+        with guest_cursor(connection, self._connections.file, needs_transaction=True) as cursor:
             (is_recorded,) = leasing.settle(cursor, [settlement], self._now())
             if not is_recorded:
                 raise LeaseLostError(settlement.lease.id)
@@ -286,9 +287,8 @@ class SqliteStore:
     receive = _writes(durable.receive, synced=False)
 
     def write_step_in(self, connection: Any, lease: Lease, step: Step) -> None:
-        with guest_cursor(connection, self._connections.file) as cursor:
-            if not durable.write_step(cursor, lease, step):
-                raise LeaseLostError(lease.id)
+        with guest_cursor(connection, self._connections.file, needs_transaction=True) as cursor:
+            durable.write_step_once(cursor, lease, step)
 
     def signal(self, id: str, signal: JobSignal) -> SignalAnswer | None:
         with self._writing() as (cursor, now):
@@ -299,10 +299,6 @@ class SqliteStore:
         # Why without what came due: as in `workers`.
         with self._connections.reading() as cursor:
             return durable.durable(cursor, id)
-
-    def is_held_up_by(self, connection: Any) -> bool:
-        """Would a write to the store wait for the end of the transaction that the caller has open there?"""
-        return holds_lock(connection)
 
     # Inspect
 

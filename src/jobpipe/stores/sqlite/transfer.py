@@ -90,7 +90,9 @@ def export(cursor: sqlite3.Cursor, limit: int, after: int = 0) -> list[ExportedJ
 
 def discard(cursor: sqlite3.Cursor, now: float, ids: Sequence[str]) -> int:
     names = uniques.names_of(cursor, ids)
-    discarded = cursor.execute(sql("discard"), (text_of(list(ids)),)).rowcount
+    told = (text_of(list(ids)),)
+    cursor.execute(sql("forget_waits"), told)
+    discarded = cursor.execute(sql("discard"), told).rowcount
     uniques.order_names(cursor, names)
     return discarded
 

@@ -97,6 +97,7 @@ class Steps:
         assert step_names(store) == ["s"]
         assert store.retry(["a"], from_start=True) == [JobStatus.CANCELLED]
         assert state(store) == DurableState()
+        assert [exported.durable for exported in store.export(1)] == [None]
         assert record(store, take_one(store), "s") == [True]
 
     def test_retry_from_the_start_drops_sleeps_and_used_signals(self, store: Store) -> None:

@@ -170,17 +170,38 @@ class Suspending:
         assert store.retry(["a"]) == [JobStatus.CANCELLED]
         assert take_one(store).id == "a"
 
-    def test_waiting_job_of_a_unique_name_counts_as_running(self, store: Store) -> None:
+    @pytest.mark.parametrize("suspend", [sleep, wait], ids=["sleep", "wait"])
+    def test_suspended_job_of_a_unique_name_counts_as_running(
+        self, store: Store, harness: StoreHarness, suspend: object
+    ) -> None:
         put(store, new_job("a", unique="u", on_duplicate="keep"))
-        wait(store, take_one(store))
-        put(store, new_job("b", unique="u", on_duplicate="keep"))
+        suspend(store, take_one(store))  # type: ignore[operator]
+        (receipt,) = put(store, new_job("b", unique="u", on_duplicate="keep"))
+        assert (receipt.id, receipt.is_new) == ("b", True)
         assert store.running_of("u") == "a"
         assert take(store) == []
         send(store)
+        harness.elapse(61)
         claim = take_one(store)
         assert claim.id == "a"
+        assert take(store) == []
         finish(store, claim)
         assert take_one(store).id == "b"
+
+    @pytest.mark.parametrize("suspend", [sleep, wait], ids=["sleep", "wait"])
+    def test_job_that_goes_on_passes_the_rate_again(
+        self, store: Store, harness: StoreHarness, suspend: object
+    ) -> None:
+        limits = [Limit(type="work", interval=100.0)]
+        put(store, new_job("a"))
+        (claim,) = take(store, limits=limits)
+        suspend(store, claim)  # type: ignore[operator]
+        send(store)
+        harness.elapse(61)
+        assert take(store, limits=limits) == []
+        harness.elapse(40)
+        (claim,) = take(store, limits=limits)
+        assert (claim.id, claim.attempts) == ("a", 1)
 
     def test_suspended_job_does_not_expire(self, store: Store, harness: StoreHarness) -> None:
         claim = started(store, "a", expires_in=5.0)

@@ -43,6 +43,7 @@ from .strategies import (
     WORKERS,
     choices,
     entries,
+    first_jobs,
     jobs,
     outcomes,
     picks,
@@ -96,9 +97,12 @@ class StoreMachine(RuleBasedStateMachine):
         pairs = [self.leases[-1 - number % len(self.leases)] for number in numbers if self.leases]
         assert ask(self.store, [mine for mine, _ in pairs]) == ask(self.oracle, [its for _, its in pairs])
 
-    @initialize(limits=st.sampled_from(LIMITS))
-    def choose_limits(self, limits: tuple[Limit, ...]) -> None:
+    @initialize(limits=st.sampled_from(LIMITS), batch=first_jobs, begin=st.sampled_from([None, 1]))
+    def begin_with_leases(self, limits: tuple[Limit, ...], batch: list[NewJob], begin: int | None) -> None:
+        """Why not without: most of what can go wrong is about them, and random steps rarely lead to many."""
         self.limits = limits
+        self._same(lambda store: store.insert([batch]))
+        self._claim(worker=WORKERS[0], types=TYPES, limit=2, lease=3.0, begin=begin, queues=None)
 
     @rule(
         batches=st.lists(st.lists(jobs, max_size=4), max_size=3),
@@ -134,7 +138,10 @@ class StoreMachine(RuleBasedStateMachine):
     def claim(self, limit: int, queues: QueueChoice | None, **asked: Any) -> None:
         if queues is not None and queues.rooms:
             limit = sum(room.most for room in queues.rooms.values())
-        asked |= {"limit": limit, "limits": self.limits, "queues": queues}
+        self._claim(limit=limit, queues=queues, **asked)
+
+    def _claim(self, queues: QueueChoice | None, **asked: Any) -> None:
+        asked |= {"limits": self.limits, "queues": queues}
         actual, expected = self.store.claim(**asked), self.oracle.claim(**asked)
         # else it is a hint, and a store may know more or less of its gates, and of queues that are not meant
         if not self.limits and queues is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from ...model.counts import Filter
 from ...model.durable import NO_TIMEOUT
@@ -71,6 +72,13 @@ jobs = st.builds(
     expires_in=st.sampled_from([None, None, None, *SECONDS]),
     tags=st.sampled_from([(), (), ("a",), ("a", "b")]),
 )
+first_jobs = st.lists(
+    jobs.map(lambda job: replace(job, delay=0.0, expires_in=None)),
+    min_size=1,
+    max_size=3,
+    unique_by=(lambda job: job.id, lambda job: job.unique or job.id),
+)
+"""Those that a run of the machine begins with: they are due, and none is in the way of another."""
 LIMITS: list[tuple[Limit, ...]] = [
     (),
     (Limit(type="t0", concurrency=1),),

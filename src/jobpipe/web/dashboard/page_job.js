@@ -86,7 +86,7 @@ async function change(job, action, said, renew, body) {
 
 /** Why a question: what the steps did, such as a payment, is done again. */
 async function restart(job, renew) {
-  const isSure = await confirm({ title: "Retry from the start?", text: "The results of its steps and the signals it has used are dropped. All steps run again, with all that they do.", yes: "Run all steps again", isDangerous: true });
+  const isSure = await confirm({ title: "Retry from the start?", text: "The results of its steps and the signals that it has received are deleted. All steps run again, with all their effects.", yes: "Run all steps again", isDangerous: true });
   if (isSure) await change(job, "retry", "The job runs again, from the start", renew, { from: "start" });
 }
 

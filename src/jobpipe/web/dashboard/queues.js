@@ -23,7 +23,7 @@ export function queueTable(queues, slots, redraw) {
 
 function row(queue, slots, redraw) {
   const depth = pending(queue);
-  const past = state.queuePast.get(queue.name) ?? { waiting: [], done: [] };
+  const past = state.queuePast.get(queue.name) ?? { pending: [], done: [] };
   const share = slots ? queue.running / slots : 0;
   const lately = past.done.slice(-10);
   const pace = lately.length ? lately.reduce((sum, each) => sum + each, 0) / lately.length : 0;
@@ -32,7 +32,7 @@ function row(queue, slots, redraw) {
     { key: queue.name, class: queue.paused ? "paused" : "" },
     h("th", { scope: "row" }, jobsLink({ queue: queue.name }, queue.name, { class: "name" }), queue.paused ? h("span", { class: "badge paused" }, "paused") : null),
     h("td", { class: "num", title: `${queue.queued} queued, ${queue.scheduled} scheduled, ${queue.waiting} waiting` }, compact(depth)),
-    h("td", { class: "wide-only" }, sparkline(past.waiting, { label: `Pending jobs in the last minute, now ${depth}` })),
+    h("td", { class: "wide-only" }, sparkline(past.pending, { label: `Pending jobs in the last minute, now ${depth}` })),
     h("td", { class: "num" }, queue.waiting ? jobsLink({ queue: queue.name, status: "waiting" }, compact(queue.waiting), { "aria-label": `Show ${count(queue.waiting, "waiting job")} of ${queue.name}` }) : "0"),
     h("td", { class: "num" }, compact(queue.running)),
     h("td", { class: "wide-only" }, meter(share, `${percent(share)} of the worker slots`)),

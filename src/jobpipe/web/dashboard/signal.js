@@ -31,7 +31,7 @@ export class SignalForm {
       { class: "signal-form", key: `signal ${wanted}`, "aria-label": "Send a signal", onsubmit: (event) => this.#submit(event) },
       h("label", { class: "field" }, h("span", null, "Signal"), h("input", { name: "name", type: "text", class: "mono", value: wanted, maxlength: 200, autocomplete: "off", autocapitalize: "off", spellcheck: "false" })),
       h("label", { class: "field" }, h("span", null, "Payload, as JSON (empty: null)"), h("textarea", { name: "payload", class: "mono", rows: 2, autocomplete: "off", autocapitalize: "off", spellcheck: "false", "aria-describedby": "signal-problem" })),
-      h("div", { class: "actions" }, h("button", { class: "primary" }, icon("play"), h("span", null, "Send the signal"))),
+      h("div", { class: "actions" }, h("button", { class: "primary" }, icon("play"), h("span", null, "Send signal"))),
       h("p", { id: "signal-problem", class: "error-text", role: "alert" }, this.#problem),
     );
   }
@@ -55,7 +55,7 @@ export class SignalForm {
   }
 
   #check(name, payload) {
-    if (!NAME.test(name)) return "The name of a signal begins with a letter or digit, and has only letters, digits and . _ : @ - (at most 200).";
+    if (!NAME.test(name)) return "A name has up to 200 letters, digits and . _ : @ - and begins with a letter or digit.";
     return problemOf(payload);
   }
 
@@ -63,7 +63,7 @@ export class SignalForm {
     try {
       // Why as text: its numbers stay what they are.
       const { status } = await posted(`${this.#path}/signals/${encodeURIComponent(name)}`, payload);
-      toast(status === 200 ? `The same signal ${name} was sent before` : `The signal ${name} is sent`, "good");
+      toast(status === 200 ? `Signal ${name} was already sent` : `Signal ${name} sent`, "good");
       return null;
     } catch (error) {
       return error.message;

@@ -77,8 +77,8 @@ export class Steps {
         h("span", { class: "num" }, when(step.began_at, exact(step.began_at)), h("span", { class: "muted" }, ` · ${took}`)),
         h("span", { class: "cut muted mono" }, preview),
       ),
-      code(text, step.cut ? `the begin of the result of ${step.name}` : `the result of ${step.name}`),
-      step.cut ? h("div", { class: "cut-note" }, h("p", { class: "muted" }, "The result is cut: this is its begin."), h("button", { type: "button", class: "small", "aria-label": `Show the whole result of ${step.name}`, onclick: () => attempt(() => this.#upTo(index)) }, "Show the whole result")) : null,
+      code(text, step.cut ? `the beginning of the result of ${step.name}` : `the result of ${step.name}`),
+      step.cut ? h("div", { class: "cut-note" }, h("p", { class: "muted" }, "This is only the beginning of the result."), h("button", { type: "button", class: "small", "aria-label": `Show the whole result of ${step.name}`, onclick: () => attempt(() => this.#upTo(index)) }, "Show the whole result")) : null,
     );
   }
 

@@ -10,7 +10,7 @@ export const state = {
   moments: [], // the last minutes, oldest first
   queues: [], // as the last pulse had them
   holds: new Map(), // name of a queue → {paused, at}: what this page has just done to it
-  queuePast: new Map(), // name → {waiting: [], done: []}; here all that are pending wait
+  queuePast: new Map(), // name → {pending: [], done: []}
   skew: 0, // milliseconds that the service's clock is ahead of this one
   skews: [], // what the last pulses said of it
 };
@@ -51,9 +51,9 @@ export function addPulse(pulse) {
   }
   const past = new Map();
   for (const queue of pulse.queues) {
-    const before = state.queuePast.get(queue.name) ?? { waiting: [], done: [] };
+    const before = state.queuePast.get(queue.name) ?? { pending: [], done: [] };
     past.set(queue.name, {
-      waiting: [...before.waiting, pending(queue)].slice(-QUEUE_PAST),
+      pending: [...before.pending, pending(queue)].slice(-QUEUE_PAST),
       done: [...before.done, queue.done].slice(-QUEUE_PAST),
     });
   }

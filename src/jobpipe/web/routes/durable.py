@@ -21,14 +21,14 @@ from .jobs import id_of
 
 
 class StepList(Struct, frozen=True):
-    """A page of steps, in the order in which they ended, and the cursor of the next page."""
+    """A page of steps, in the order in which they finished, and the cursor of the next page."""
 
     steps: list[StepInfo]
     next_cursor: str | None
 
 
 class SentSignal(Struct, frozen=True):
-    """A signal that the job has, or had already."""
+    """A signal that the job has received, now or before."""
 
     id: str
     name: str
@@ -41,9 +41,7 @@ class DurableRoutes:
         self._site = site
         self._pipe = site.pipe
 
-    @Operation(
-        "GET", "/jobs/{id}/steps", "The steps of a job that have ended, with their results", query=StepsQuery
-    )
+    @Operation("GET", "/jobs/{id}/steps", "The finished steps of a job, with their results", query=StepsQuery)
     async def steps(self, request: Request) -> StepList:
         id, query = id_of(request), request.scope["query"]
         begin = read_cursor(None if query.cursor is UNSET else query.cursor) or 0
@@ -57,7 +55,7 @@ class DurableRoutes:
     @Operation(
         "POST",
         "/jobs/{id}/signals/{name}",
-        "Send a signal to a job, with any JSON value; 200 if the same was sent before",
+        "Send a signal to a job, with any JSON value as its payload; 200 if the same was sent before",
         answers={202: SentSignal, 200: SentSignal},
         body=Any,
         is_body_optional=True,

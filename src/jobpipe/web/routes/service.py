@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -14,7 +16,7 @@ from ...gateway.views import Stats, Worker, worker_of
 from ...model.counts import Tally
 from ..asgi import root_of
 from ..metrics import MEDIA_TYPE, MetricsPage
-from ..openapi import with_types
+from ..openapi import document, with_types
 from ..operation import Operation
 from ..problems import NotReadyError
 from ..site import Site
@@ -44,8 +46,8 @@ class ServiceRoutes:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._metrics = MetricsPage(site)
-        self.openapi: dict[str, Any] = {}
-        """The document, once the whole table is known."""
+        self.calls: Sequence[Operation] = ()
+        """The whole table, once it is known."""
 
     @Operation("GET", "/health", "Is the process alive?", is_probe=True)
     async def health(self, _: Request) -> Health:
@@ -98,5 +100,10 @@ class ServiceRoutes:
 
     @Operation("GET", "/openapi.json", "This document")
     async def document(self, request: Request) -> dict[str, Any]:
-        described = with_types(self.openapi, self._site.pipe.types)
+        described = with_types(self._document, self._site.pipe.types)
         return {**described, "servers": [{"url": root_of(request.scope) or "/"}]}
+
+    @cached_property
+    def _document(self) -> dict[str, Any]:
+        # Why not before the first call: it takes longer than all else that makes an application, and few ask for it.
+        return document(self.calls)

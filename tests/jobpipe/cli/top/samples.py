@@ -51,6 +51,7 @@ def snapshot(**fields: Any) -> Snapshot:
     pace = found.pop("per_second", {})
     numbers = {
         "scheduled": sum(each.scheduled for each in found["queues"]),
+        "waiting": sum(each.waiting for each in found["queues"]),
         "queued": sum(each.queued for each in found["queues"]),
         "running": len(found["running"]),
         "done": 0,

@@ -62,29 +62,31 @@ def test_the_filter_looks_at_names_of_every_kind() -> None:
 
 
 def test_rates_and_depths_are_remembered() -> None:
-    found = state(queues=[queue("a", scheduled=1, queued=2)], per_second={"done": 4.0, "failed": 1.0})
+    found = state(
+        queues=[queue("a", scheduled=1, waiting=3, queued=2)], per_second={"done": 4.0, "failed": 1.0}
+    )
     found = seen(found, snapshot(queues=[queue("a", queued=1)], per_second={"done": 2.0}))
     assert found.trend.done == (4.0, 2.0)
     assert found.trend.failed == (1.0, 0.0)
-    assert found.trend.waiting == {"a": (3, 1)}
+    assert found.trend.pending == {"a": (6, 1)}
     for _ in range(KEPT + 1):
         found = seen(found, snapshot())
     assert len(found.trend.done) == KEPT
-    assert found.trend.waiting == {}, "of queues that are gone, nothing is kept"
+    assert found.trend.pending == {}, "of queues that are gone, nothing is kept"
 
 
 def test_what_the_service_remembers_comes_before_what_was_seen() -> None:
     past = Past(
         moments=[TimedMoment(at=NOW, done=7.0, failed=0.5), TimedMoment(at=NOW, done=8.0)],
         queues=[
-            QueuePast(name="a", waiting=[5, 6], done=[0.0, 0.0]),
-            QueuePast(name="gone", waiting=[1], done=[0.0]),
+            QueuePast(name="a", pending=[5, 6], done=[0.0, 0.0]),
+            QueuePast(name="gone", pending=[1], done=[0.0]),
         ],
     )
     found = begin(snapshot(queues=[queue("a", queued=7)], per_second={"done": 9.0}), past)
     assert found.trend.done == (7.0, 8.0, 9.0)
     assert found.trend.failed == (0.5, 0.0, 0.0)
-    assert found.trend.waiting == {"a": (5, 6, 7)}
+    assert found.trend.pending == {"a": (5, 6, 7)}
 
 
 def test_a_lost_connection_keeps_what_was_known_until_the_next_look() -> None:

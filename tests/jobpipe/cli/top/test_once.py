@@ -26,7 +26,7 @@ def test_without_a_terminal_it_prints_once(service: Service) -> None:
     ended = call_process("top", *service.flags)
     assert ended.returncode == 0
     assert re.match(r" jobpipe top  http://127.0.0.1:\d+  \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\n", ended.stdout)
-    assert re.search(r"^  media +1 +0 +0 open", ended.stdout, re.MULTILINE)
+    assert re.search(r"^  media +1 +0 +0 +0 open", ended.stdout, re.MULTILINE)
     assert re.search(r"^  mail-1 .* ValueError: \\x1b\[31mno luck$", ended.stdout, re.MULTILINE)
     assert re.search(r"^  no jobs are running$", ended.stdout, re.MULTILINE)
     assert "\x1b" not in ended.stdout

@@ -42,10 +42,10 @@ def test_all_panels_are_shown_in_80_by_24(service: Service) -> None:
         shown = shell.until(r"film-1 .*████░░░░  50% page 5 of 10$")
     assert re.search(r"^ jobpipe top +http://127.0.0.1:\d+ +live +\d\d:\d\d:\d\d UTC$", shown, re.MULTILINE)
     assert re.search(r"^ done/s [\d.]+ .*failed/s [\d.]+", shown, re.MULTILINE)
-    assert " scheduled 1  queued 0  running 1  done 0  failed 1  cancelled 0" in shown
-    assert re.search(r"^▸ QUEUES 3 +SCHEDULED +QUEUED +RUNNING STATE", shown, re.MULTILINE)
-    assert re.search(r"^▸ default +1 +0 +0 open", shown, re.MULTILINE)
-    assert re.search(r"^  media +0 +0 +1 open", shown, re.MULTILINE)
+    assert " scheduled 1  waiting 0  queued 0  running 1  done 0  failed 1  cancelled 0" in shown
+    assert re.search(r"^▸ QUEUES 3 +SCHEDULED +WAITING +QUEUED +RUNNING STATE", shown, re.MULTILINE)
+    assert re.search(r"^▸ default +1 +0 +0 +0 open", shown, re.MULTILINE)
+    assert re.search(r"^  media +0 +0 +0 +1 open", shown, re.MULTILINE)
     assert re.search(r"^  film-1 +step +media +\d+ s", shown, re.MULTILINE)
     assert re.search(r"^  WORKERS 1", shown, re.MULTILINE)
     assert re.search(r"^  mail-1 +crash +mails +\d+ s +1/1 ValueError: no such a…$", shown, re.MULTILINE)

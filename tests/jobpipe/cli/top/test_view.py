@@ -147,7 +147,7 @@ def test_only_the_panel_that_keys_are_for_has_marks() -> None:
 
 def test_the_newest_number_of_a_picture_is_never_cut() -> None:
     found = state(queues=[queue("a")])
-    found = replace(found, trend=Trend(waiting={"a": (*[0] * 299, 5)}, done=(*[0.0] * 299, 5.0)))
+    found = replace(found, trend=Trend(pending={"a": (*[0] * 299, 5)}, done=(*[0.0] * 299, 5.0)))
     assert has(shown(found), "^▸ a .*▁█$")
     assert has(shown(found), "^ done/s 5.0 ▁+█ failed/s")
 
@@ -164,7 +164,7 @@ def test_rows_of_jobs_do_not_move_when_jobs_come_and_go() -> None:
 
 
 TITLES = {
-    "QUEUES": ["SCHEDULED", "QUEUED", "RUNNING", "STATE", "WAITING TREND"],
+    "QUEUES": ["SCHEDULED", "WAITING", "QUEUED", "RUNNING", "STATE", "PENDING TREND"],
     "RUNNING": ["TYPE", "QUEUE", "AGE", "PROGRESS", "NOTE"],
     "WORKERS": ["BUSY", "UP", "SEEN", "RUNS"],
     "FAILED": ["TYPE", "QUEUE", "AGO", "TRIES", "ERROR"],

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+from contextlib import suppress
 from typing import Any
 
 from asgiref.sync import sync_to_async
-from django.db import connection, connections
+from django.db import connection, connections, transaction
 
 import jobpipe
 from jobpipe.integrations.django import task_options
@@ -162,3 +163,49 @@ def look_at_itself() -> str:
     result = look_at_itself.get_result(jobpipe.current_job().id)
     eventually(lambda: result.refresh() or result.status != "READY")
     return str(result.status)
+
+
+def _pay(using: str, amount: int) -> int:
+    CALLS.append("pay")
+    with connections[using].cursor() as cursor:
+        cursor.execute("INSERT INTO payments VALUES (%s)", [amount])
+    return amount
+
+
+@task()
+@task_options(max_retries=2, base=0)
+def pay(using: str) -> int:
+    job = jobpipe.current_job()
+    with transaction.atomic(using=using):
+        if job.attempts == 1:
+            with suppress(OwnError), transaction.atomic(using=using):
+                job.step_sync("pay", _pay, using, 7, connection=connections[using])
+                raise OwnError("of the savepoint")
+        if job.attempts < 3:
+            job.step_sync("pay", _pay, using, 7, connection=connections[using])
+            note.enqueue("paid")
+        if job.attempts == 1:
+            raise OwnError("of the transaction")
+    if job.attempts == 2:
+        raise OwnError("after the commit")
+    return job.step_sync("pay", _pay, using, 7, connection=connections[using])
+
+
+@task()
+@task_options(max_retries=1, base=0)
+def pay_and_finish(using: str) -> str:
+    job = jobpipe.current_job()
+    with suppress(OwnError), transaction.atomic(using=using):
+        _pay(using, 7)
+        job.finish_sync("paid", connection=connections[using])
+        if job.attempts == 1:
+            raise OwnError("of the transaction")
+    return "does not count"
+
+
+@task()
+def pay_and_signal(using: str) -> None:
+    job = jobpipe.current_job()
+    with transaction.atomic(using=using):
+        job.step_sync("pay", _pay, using, 7, connection=connections[using])
+        job.step_sync("without", note.func)

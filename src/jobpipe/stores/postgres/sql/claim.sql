@@ -73,7 +73,8 @@ WITH RECURSIVE lanes AS (
         (SELECT count(*) FROM chosen) AS locked,
         ARRAY(SELECT unique_name FROM behind) AS behind,
         least(
-            (SELECT min(run_at) FROM jobpipe.jobs WHERE status = 'scheduled' AND run_at < 'infinity'), (SELECT min(until) FROM open_lanes)
+            (SELECT min(run_at) FROM jobpipe.jobs WHERE (status = 'scheduled' OR status = 'waiting') AND run_at < 'infinity'),
+            (SELECT min(until) FROM open_lanes)
         ) - jobpipe.now(%(now)s) AS due_in,
         (
             SELECT min(greatest(first.opens_at, cooling.until))

@@ -1,4 +1,4 @@
--- What expired before it began ends, and what is due is queued: one statement, as every verb comes with it. What is
+-- What expired before it began ends, and what is due, or has waited until now, is queued: one statement, as every verb comes with it. What is
 -- leased may have begun: its worker, or the end of its lease, will tell.
 -- Why skip locked: what another is about to change needs nobody else, and nobody waits.
 UPDATE jobpipe.jobs SET
@@ -15,7 +15,7 @@ FROM (
     UNION ALL
     SELECT seq, 'queued' FROM (
         SELECT seq FROM jobpipe.jobs
-        WHERE status = 'scheduled' AND run_at <= jobpipe.now(%(now)s)
+        WHERE (status = 'scheduled' OR status = 'waiting') AND run_at <= jobpipe.now(%(now)s)
             AND (expires_at IS NULL OR expires_at > jobpipe.now(%(now)s) OR started_at IS NOT NULL OR runs > 0)
         ORDER BY run_at LIMIT 10000
         FOR UPDATE SKIP LOCKED

@@ -1,7 +1,7 @@
 -- Seconds until the next scheduled job, or the next gate of these types before which jobs are parked; not before they
 -- have cooled down.
 SELECT least(
-    (SELECT min(run_at) FROM jobpipe.jobs WHERE status = 'scheduled' AND run_at < 'infinity'),
+    (SELECT min(run_at) FROM jobpipe.jobs WHERE (status = 'scheduled' OR status = 'waiting') AND run_at < 'infinity'),
     (
         SELECT min(greatest(first.opens_at, cooling.until))
         FROM unnest(%(types)s::text[]) AS wanted (type)

@@ -10,7 +10,7 @@
 )) AND (%(scheduled)s::bigint = 0 OR NOT EXISTS (
     SELECT 1 FROM (SELECT count(*) AS needed FROM timed WHERE due_at > now) AS more
     WHERE needed > 0 AND needed + (
-        SELECT coalesce(sum(count), 0) FROM jobpipe.counted WHERE counted.status = 'scheduled'
+        SELECT coalesce(sum(count), 0) FROM jobpipe.counted WHERE counted.status = 'scheduled' OR counted.status = 'waiting'
     ) > %(scheduled)s::bigint
 )) AND CASE -- Why: only where a lane is new are all of them counted.
     WHEN %(names)s::bigint = 0 THEN true

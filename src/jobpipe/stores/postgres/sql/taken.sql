@@ -2,7 +2,7 @@
 -- queued jobs and the lanes that there are.
 SELECT
     jobpipe.now(%(now)s),
-    (SELECT coalesce(sum(count), 0)::bigint FROM jobpipe.counted WHERE status = 'scheduled'),
+    (SELECT coalesce(sum(count), 0)::bigint FROM jobpipe.counted WHERE status = 'scheduled' OR status = 'waiting'),
     CASE WHEN %(names)s::bigint > 0 THEN (SELECT count(*) FROM (
         SELECT queue, type FROM jobpipe.tallies WHERE queue <> '' UNION SELECT queue, type FROM jobpipe.journal
     ) AS lanes) END,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -56,14 +57,15 @@ def _columns(chunks: Sequence[LogChunk] | Sequence[StoredChunk]) -> dict[str, st
 
 def cut(session: Session, jobs: list[int] | None) -> Verb[None]:
     """Drop the oldest chunks of jobs that have too many. Why apart: few jobs log as much."""
-
-    def work() -> Conversation[None]:
-        rows = (yield session.step("long_logs", jobs=jobs)).rows
-        for job, found in groupby(rows, key=lambda row: row[0]):
-            yield session.step("cut_logs", job=job, **_cuts(list(found)))
-
     if jobs:
-        yield from transact(work)
+        yield from transact(partial(cut_steps, session, jobs))
+
+
+def cut_steps(session: Session, jobs: list[int]) -> Conversation[None]:
+    """The same, within a transaction."""
+    rows = (yield session.step("long_logs", jobs=jobs)).rows
+    for job, found in groupby(rows, key=lambda row: row[0]):
+        yield session.step("cut_logs", job=job, **_cuts(list(found)))
 
 
 def _cuts(rows: Sequence[Sequence[Any]]) -> dict[str, list[int]]:

@@ -31,12 +31,12 @@ def cancel(session: Session, ids: Sequence[str]) -> Verb[list[JobStatus | None]]
 
 
 def retry(
-    session: Session, ids: Sequence[str], renewed: NewPayload | None = None
+    session: Session, ids: Sequence[str], renewed: NewPayload | None = None, *, from_start: bool = False
 ) -> Verb[list[JobStatus | DuplicateError | None]]:
     if not ids:
         return []
     payload, key = (None, None) if renewed is None else (renewed.payload.decode(), renewed.key)
-    step = session.step("revive", ids=list(ids), payload=payload, key=key)
+    step = session.step("revive", ids=list(ids), payload=payload, key=key, from_start=from_start)
     for _ in range(_TRIES):
         try:
             (found,) = yield from session.write(step, is_work=True)

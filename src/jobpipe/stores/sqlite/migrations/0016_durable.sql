@@ -51,3 +51,8 @@ CREATE TRIGGER jobs_deleted AFTER DELETE ON jobs BEGIN
     DELETE FROM suspensions WHERE job = OLD.seq;
     DELETE FROM signals WHERE job = OLD.seq;
 END;
+
+-- An older program takes a job that waits for one that has ended, and would delete it. Who knows better forgets the wait first.
+CREATE TRIGGER waiting_jobs_stay BEFORE DELETE ON jobs
+WHEN OLD.status = 'waiting' AND EXISTS (SELECT 1 FROM suspensions WHERE job = OLD.seq AND move = 'wait' AND is_timed_out = 0)
+BEGIN SELECT RAISE(ABORT, 'the job waits for a signal'); END;
