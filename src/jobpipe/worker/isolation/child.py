@@ -95,7 +95,7 @@ class Child:
             outcome = run.outcome(self._runner)
         if not self._connection.is_own:
             os._exit(0)  # a fork came out of the handler: the job is not its own
-        self._connection.send(End(start.run, outcome, time.process_time()))
+        self._connection.send(End(start.run, outcome, run.is_finishing, time.process_time()))
 
     def close(self) -> None:
         """Let go of the event loop."""
