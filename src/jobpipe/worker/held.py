@@ -27,7 +27,7 @@ class HeldJob:
     __slots__ = (
         *("began_at", "claim", "envelope", "is_cancelling", "is_ended", "is_gone", "job_type", "progress"),
         *("begins_before", "held_until", "is_begin_stored", "is_begin_told", "is_limited", "key", "pool"),
-        *("durable", "is_finishing", "log", "owner", "result", "seconds", "span", "taken_at"),
+        *("durable", "is_finishing", "lends", "log", "owner", "result", "seconds", "span", "taken_at"),
     )
 
     envelope: Envelope[HeldJob]
@@ -57,6 +57,7 @@ class HeldJob:
         self.log: RunLog | None = None  # until it logs something
         self.owner: object = None  # the task, or thread, in which its handler was called
         self.durable: DurableRun | None = None  # until it records something
+        self.lends = False  # its handler, in a process of its own, writes in a transaction there
         self.is_finishing = False  # it has written its outcome in a transaction of its own
 
     def expire_by(self, asked_at: float) -> None:
@@ -80,7 +81,7 @@ class HeldJob:
     @property
     def has_transactions(self) -> bool:
         """Has it recorded anything in a transaction of its handler's own, which may be open?"""
-        return self.durable is not None and self.durable.has_transactions
+        return self.lends or (self.durable is not None and self.durable.has_transactions)
 
     @property
     def may_be_locked(self) -> bool:

@@ -51,6 +51,9 @@ class TaskOptions(TypedDict, total=False):
     fail_on: Kinds | None
     stamps: Iterable[Stamp]
     logs: bool
+    isolate: bool | None
+    memory: int | str | None
+    max_jobs_per_child: int
     unique: str | Literal[True] | Callable[..., str | None] | None
     on_duplicate: OnDuplicate | Literal["keep", "replace", "restart"] | None
     max_wait: float | timedelta | None

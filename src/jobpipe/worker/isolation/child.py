@@ -77,13 +77,9 @@ class Child:
         self._connection = connection
         self._settings = setup.settings
         store = cast("Store", RemoteStore(connection, setup.settings.store, setup.capabilities))
-        self._gateways: dict[int, Gateway] = {}
-        self._types: dict[str, tuple[JobType[..., Any], Pipe]] = {}
-        for name, address in setup.addresses.items():
-            pipe = _pipe_at(address)
-            if id(pipe) not in self._gateways:
-                self._gateways[id(pipe)] = pipe.attach(store, setup.settings)
-            self._types[name] = pipe.types[name], pipe
+        # Why all of them, though they lead to one pipe: each module brings types of its own.
+        self._pipe, *_ = map(_pipe_at, sorted(set(setup.addresses.values())))
+        self._gateway = self._pipe.attach(store, setup.settings)
         if not logging.root.handlers:
             logging.root.addHandler(LogForwarding(connection))
             logging.root.setLevel(setup.log_level)
@@ -92,15 +88,14 @@ class Child:
 
     def run(self, start: Start) -> None:
         """Run a job, and tell the worker what it came to."""
-        job_type, pipe = self._types[start.claim.type]
-        gateway = self._gateways[id(pipe)]
+        job_type, tracing = self._pipe.types[start.claim.type], self._pipe.tracing
         headers = ((name.encode(), value.encode()) for name, value in start.trace.items())
-        run = ChildRun(self._connection, gateway, job_type, start, self._settings.max_payload)
-        with nullcontext() if pipe.tracing is None else pipe.tracing.request(headers):
+        run = ChildRun(self._connection, self._gateway, job_type, start, self._settings.max_payload)
+        with nullcontext() if tracing is None else tracing.request(headers):
             outcome = run.outcome(self._runner)
         if not self._connection.is_own:
             os._exit(0)  # a fork came out of the handler: the job is not its own
-        self._connection.send(End(start.run, outcome, time.process_time()))
+        self._connection.send(End(start.run, outcome, run.is_finishing, time.process_time()))
 
     def close(self) -> None:
         """Let go of the event loop."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import Callable
+from functools import partial
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from ...model.job import Move, Progress
 from ...model.lease import Outcome
 from ...model.logs import LogChunk
 from ...model.outcome import Hopeless, outcome_of, without_group
-from .messages import CHUNKS, Line, Lost, Printed, Report, Start
+from .messages import CHUNKS, Lends, Line, Lost, Printed, Report, Start
 
 if TYPE_CHECKING:
     from ...gateway.lazy_store import Gateway
@@ -39,6 +40,27 @@ class RunContext(Context):
         if deadline:
             self._allowed = deadline
             self._until = self._clock.now() + deadline
+
+
+class ChildDurableRun(DurableRun):
+    """Tells the worker that the handler has lent a connection of its own: its transaction may hold a lock of the store."""
+
+    def __init__(
+        self, gateway: Gateway, run: ChildRun, max_result: int, on_lend: Callable[[], object]
+    ) -> None:
+        self._lends = False
+        self._on_lend = on_lend
+        super().__init__(gateway, run, run, run.context, max_result)
+
+    @property
+    def has_transactions(self) -> bool:
+        return self._lends
+
+    @has_transactions.setter
+    def has_transactions(self, lends: bool) -> None:
+        if lends and not self._lends:
+            self._on_lend()
+        self._lends = lends
 
 
 class ChildRun:
@@ -136,7 +158,8 @@ class ChildRun:
 
     def _durable_run(self) -> DurableRun:
         if self._durable is None:
-            self._durable = DurableRun(self._gateway, self, self, self.context, self._max_result)
+            lend = partial(self._connection.send, Lends(self._number))
+            self._durable = ChildDurableRun(self._gateway, self, self._max_result, lend)
         return self._durable
 
     def _report(self, progress: Progress) -> None:

@@ -137,6 +137,12 @@ class Record(Struct, frozen=True, tag=True):
     """Its id, type and attempt."""
 
 
+class Lends(Struct, frozen=True, tag=True):
+    """The run writes in a transaction of its own, which may stay open."""
+
+    run: int
+
+
 class Lost(Struct, frozen=True, tag=True):
     """The store says that the lease of the run is lost."""
 
@@ -148,11 +154,13 @@ class End(Struct, frozen=True, tag=True):
 
     run: int
     outcome: Outcome
+    is_finishing: bool
+    """Has it written its outcome in a transaction of its own?"""
     cpu: float
     """Seconds of CPU that the process has used since it started."""
 
 
-ToWorker = Ready | Broken | Call | Finishing | Report | Line | Printed | Record | Lost | End
+ToWorker = Ready | Broken | Call | Finishing | Report | Line | Printed | Record | Lends | Lost | End
 
 CHUNKS: Final = msgspec.msgpack.Decoder(tuple[LogChunk, ...])
 to_child: Final = msgspec.msgpack.Decoder(ToChild)

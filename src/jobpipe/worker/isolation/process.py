@@ -30,6 +30,7 @@ from .messages import (
     Finishing,
     Frames,
     Leave,
+    Lends,
     Line,
     Lost,
     Printed,
@@ -77,7 +78,11 @@ class Run(Protocol):
 
     def add_printed(self, text: str) -> None: ...
 
+    def lend(self) -> None: ...
+
     def lose(self) -> None: ...
+
+    def end(self, *, is_finishing: bool) -> None: ...
 
     def finishing(self) -> tuple[LogChunk, ...]: ...
 
@@ -247,11 +252,14 @@ class ChildProcess(asyncio.Protocol):
                 if self._run is not None and message.run == self._number:
                     self._handle_run(self._run, message)
 
-    def _handle_run(self, run: Run, message: Finishing | Report | Line | Printed | Lost | End) -> None:
+    def _handle_run(
+        self, run: Run, message: Finishing | Report | Line | Printed | Lends | Lost | End
+    ) -> None:
         match message:
             case End():
                 if self._end is not None and not self._end.done():
                     self._cpu_before = message.cpu
+                    run.end(is_finishing=message.is_finishing)
                     self._end.set_result(message.outcome)
             case Report():
                 run.report(message.progress)
@@ -259,6 +267,8 @@ class ChildProcess(asyncio.Protocol):
                 run.add_line(message.level, message.logger, message.message)
             case Printed():
                 run.add_printed(message.text)
+            case Lends():
+                run.lend()
             case Lost():
                 run.lose()
             case Finishing():

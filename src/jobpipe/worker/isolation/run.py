@@ -32,6 +32,14 @@ class IsolatedRun:
         """What it has printed."""
         self._held.log_of(self._run).print(text)
 
+    def lend(self) -> None:
+        """It writes in a transaction of its own."""
+        self._run.lends = True
+
+    def end(self, *, is_finishing: bool) -> None:
+        """It has ended. Why told again: what it meant to write may have been refused."""
+        self._run.is_finishing = is_finishing
+
     def lose(self) -> None:
         """The store says that its lease is lost."""
         self._held.lose(self._run)

@@ -22,6 +22,10 @@ _OF_WORKERS: Final = {
     *("claim", "begin", "extend", "progress", "write_logs", "settle", "release", "rescue", "prune", "beat"),
     *("fire_tick", "export", "adopt", "discard", "migrate", "check", "sibling", "close", "watch"),
 }
+READING: Final = frozenset(
+    ("get", "logs", "page", "counts", "failures", "key_of", "running_of", "limits", "ahead", "schedules")
+) | {"events", "last_event", "workers", "durable"}
+"""Verbs that wait for nobody's transaction."""
 _RESULTS: Final[Mapping[str, Any]] = {
     "insert": list[list[Receipt] | Fault],
     "retry": list[JobStatus | Fault | None],

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from jobpipe import Job, Jobpipe
+from jobpipe import Job, Jobpipe, Progress
 from jobpipe.model.counts import ChildInfo
 from jobpipe.worker.runner import Runner
 
@@ -47,9 +47,14 @@ class Lab:
         return await finished(self.pipe, (await self.pipe.enqueue(type, payload, **options)).id)
 
     async def started(self, type: str, payload: Any = None, **options: Any) -> tuple[str, ChildInfo]:
-        """A job that runs by now, and its child."""
+        """A job whose handler has said so by its progress, and its child."""
         id = (await self.pipe.enqueue(type, payload, **options)).id
-        return id, await until(lambda: self.children.get(id))
+        await until(lambda: self.progress_of(id))
+        return id, self.children[id]
+
+    def progress_of(self, id: str) -> Progress | None:
+        """What its run has told, if it is under way."""
+        return next((run.progress for run in self.worker.held.all() if run.claim.id == id), None)
 
     @property
     def children(self) -> dict[str, ChildInfo]:

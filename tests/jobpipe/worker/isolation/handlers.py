@@ -12,14 +12,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing, suppress
 from typing import Any
 
-from jobpipe import Jobpipe, Retry, current_job
+from jobpipe import BadInputError, Jobpipe, Retry, StoreError, current_job
 from jobpipe.jobtypes.terms import TypeOptions
 from rate_envelope_queue import Context, Envelope
 
 logger = logging.getLogger("handlers")
 MEBIBYTE = 2**20
+SLOW_IMPORT = "TEST_SLOW_IMPORT"
+"""Seconds that the import of this module takes, where it is set."""
+time.sleep(float(os.environ.get(SLOW_IMPORT, "0")))
 
 
 def outermost(inner: Callable[..., Any]) -> Callable[..., Any]:
@@ -34,6 +38,7 @@ def outermost(inner: Callable[..., Any]) -> Callable[..., Any]:
 def declare(pipe: Jobpipe) -> Jobpipe:
     """Give a pipe the types. Why a function: pipes on other stores have them, too."""
     declare_good(pipe)
+    declare_transactional(pipe)
     declare_bad(pipe)
     return pipe
 
@@ -95,10 +100,24 @@ def declare_good(pipe: Jobpipe) -> None:
         answer = await job.wait_for("approved", timeout=3600)
         return [first, second, receipt.id, answer]
 
+    @pipe.job("passes-on", **isolated)
+    async def passes_on() -> str:
+        return (await pipe.enqueue("pid")).id
+
+    @pipe.job("waits-for-another", **isolated)
+    async def waits_for_another() -> list[int]:
+        other = await pipe.wait((await pipe.enqueue("pid")).id)
+        return [os.getpid(), other.result, len(await pipe.workers()), (await pipe.stats()).running]
+
     @pipe.job("signals", **isolated)
     def signals(id: str) -> str:
         pipe.signal_sync(id, "approved", {"from": current_job().id})
         return pipe.get_sync(id).status
+
+
+def declare_transactional(pipe: Jobpipe) -> None:
+    """Those that write in a transaction of their own."""
+    isolated: TypeOptions = {"isolate": True, "max_retries": 0}
 
     @pipe.job("in-transaction", **isolated)
     def in_transaction(path: str, commits: bool) -> str:
@@ -111,6 +130,37 @@ def declare_good(pipe: Jobpipe) -> None:
         connection.close()
         return "not this"
 
+    @pipe.job("keeps-its-transaction-open", **isolated)
+    async def keeps_its_transaction_open(path: str) -> None:
+        connection = sqlite3.connect(path)
+        connection.execute("BEGIN")
+        await current_job().step("own", _seventeen, connection=connection)
+        current_job().progress(0)
+        time.sleep(1000)
+
+    @pipe.job("catches-the-refusal", **isolated)
+    async def catches_the_refusal() -> str:
+        with suppress(BadInputError):
+            await current_job().finish("no", connection="none")
+        return "done otherwise"
+
+    @pipe.job("writes-past-its-transaction", **isolated)
+    async def writes_past_its_transaction(path: str) -> list[str]:
+        refused: list[str] = []
+        with closing(sqlite3.connect(path)) as connection:
+            for write in (
+                lambda: pipe.enqueue("pid", id="more"),
+                lambda: current_job().step("more", _seventeen),
+            ):
+                connection.execute("BEGIN")
+                await current_job().step(f"own-{len(refused)}", _seventeen, connection=connection)
+                try:
+                    await write()
+                except StoreError as error:
+                    refused.append(str(error))
+                connection.commit()
+        return [*refused, (await pipe.enqueue("pid", id="more")).id]
+
 
 def declare_bad(pipe: Jobpipe) -> None:
     """Those that do not."""
@@ -118,6 +168,7 @@ def declare_bad(pipe: Jobpipe) -> None:
 
     @pipe.job("spins", **isolated)
     def spins() -> None:
+        current_job().progress(0)
         while True:
             pass
 
@@ -126,6 +177,7 @@ def declare_bad(pipe: Jobpipe) -> None:
         """In C, with all locks and deaf to signals: `PyDLL` keeps the interpreter's lock."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM):
             signal.signal(number, signal.SIG_IGN)
+        current_job().progress(0)
         ctypes.PyDLL(None).sleep(1000)
 
     @pipe.job("hungry", isolate=True, memory="96M", max_retries=0)
@@ -168,6 +220,10 @@ def declare_bad(pipe: Jobpipe) -> None:
 
 
 kept: list[bytearray] = []
+
+
+def _seventeen() -> int:
+    return 17
 
 
 def _raise_segmentation_fault() -> None:

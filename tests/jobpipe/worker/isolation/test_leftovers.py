@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,8 @@ from .conftest import pipe_on, runner_of, working
 
 PROC = Path("/proc")
 KILLS = 50
+BUSY = 20.0
+"""Seconds, less than a writer waits for the lock of a SQLite file."""
 only_linux = pytest.mark.skipif(not PROC.is_dir(), reason="the system has no /proc")
 
 
@@ -65,6 +68,24 @@ def test_what_runs_at_the_end_of_the_grace_is_killed_and_given_back() -> None:
             assert is_gone(child.pid)
             job = await pipe.get("late")
             assert (job.status, job.attempts) == (JobStatus.QUEUED, 0)
+
+    run(scenario())
+
+
+def test_a_job_whose_child_holds_the_lock_of_the_store_is_given_back(
+    sqlite_url: str, away_from_home: Path
+) -> None:
+    async def scenario() -> None:
+        async with pipe_on(sqlite_url) as pipe:
+            service = pipe.make_service(lease=60)
+            await service.start()
+            await pipe.enqueue("keeps-its-transaction-open", str(away_from_home / "jobs.db"), id="late")
+            await until(lambda: any(run.progress for run in runner_of(pipe).held.all()))
+            began_at = time.monotonic()
+            await service.stop(grace=0)
+            assert time.monotonic() - began_at < BUSY, "it is killed before the store is asked"
+            job = await pipe.get("late")
+            assert (job.status, job.attempts, job.steps) == (JobStatus.QUEUED, 0, ())
 
     run(scenario())
 

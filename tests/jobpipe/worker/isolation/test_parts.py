@@ -34,7 +34,7 @@ from jobpipe.worker.isolation.messages import (
     fault_of,
     frame,
 )
-from jobpipe.worker.isolation.verbs import FORWARDED, verb_of
+from jobpipe.worker.isolation.verbs import FORWARDED, READING, verb_of
 
 from ....support.each import for_each
 from ....support.waiting import run
@@ -149,6 +149,10 @@ def test_an_error_of_others_is_one_of_the_store() -> None:
 @for_each(sorted(FORWARDED))
 def test_every_verb_can_be_called_from_a_child(name: str) -> None:
     verb_of(name)
+
+
+def test_verbs_that_read_are_verbs() -> None:
+    assert READING <= FORWARDED
 
 
 def test_no_verb_that_leases_jobs_can_be_called_from_a_child() -> None:

@@ -65,6 +65,16 @@ def test_what_is_logged_and_printed_there_is_logged_and_printed_by_the_worker(
     assert "printed 100%" in capfd.readouterr().out
 
 
+def test_what_is_printed_is_kept_with_the_job_where_that_is_wanted() -> None:
+    with working(pipe_on("memory://", job_logs="all")) as lab:
+        job = lab.job("about", "this")
+        lines = lab.run(lab.pipe.logs(job.id)).lines
+    assert [(line.logger, line.message) for line in lines] == [
+        ("handlers", "it says this"),
+        ("print", "printed this"),
+    ]
+
+
 def test_errors_are_judged_by_their_class_in_the_child(lab: Lab) -> None:
     async def scenario() -> None:
         for kind, status in (("value", "scheduled"), ("exit", "scheduled"), ("key", "failed")):
@@ -106,7 +116,13 @@ def test_steps_sleeps_signals_and_enqueue_work_through_the_worker(lab: Lab) -> N
     lab.run(order(lab))
 
 
-@pytest.mark.parametrize("store", ["sqlite", "redis"])
+def test_what_a_pipe_can_tell_it_tells_in_a_child_too(lab: Lab) -> None:
+    own, other, workers, running = lab.job("waits-for-another").result
+    assert len({own, other, os.getpid()}) == 3
+    assert (workers, running) == (1, 1)
+
+
+@pytest.mark.parametrize("store", ["sqlite", "postgres", "redis"])
 def test_so_they_do_on_other_stores(store: str, request: pytest.FixtureRequest) -> None:
     with working(pipe_on(request.getfixturevalue(f"{store}_url"))) as lab:
         lab.run(order(lab))
@@ -123,6 +139,23 @@ def test_finish_writes_in_a_transaction_of_the_child(sqlite_url: str, away_from_
     connection = sqlite3.connect(path)
     assert connection.execute("SELECT job FROM charges").fetchall() == [(job.id,)]
     connection.close()
+
+
+def test_a_finish_that_was_refused_is_none(lab: Lab) -> None:
+    job = lab.job("catches-the-refusal")
+    assert (job.status, job.result) == (JobStatus.DONE, "done otherwise"), job.error
+
+
+def test_a_write_past_the_transaction_of_the_child_is_refused_at_once(
+    sqlite_url: str, away_from_home: Path
+) -> None:
+    with working(pipe_on(sqlite_url)) as lab:
+        job = lab.job("writes-past-its-transaction", str(away_from_home / "jobs.db"))
+        assert job.status is JobStatus.DONE, job.error
+        *refused, more = job.result
+        assert len(refused) == 2
+        assert all("while the handler has its own transaction open" in each for each in refused)
+        assert more == "more"
 
 
 def test_a_child_is_replaced_after_its_last_job(lab: Lab) -> None:
