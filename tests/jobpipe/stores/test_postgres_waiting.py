@@ -12,6 +12,8 @@ import pytest
 
 from jobpipe import JobStatus, Progress, QueueFullError, StoreAwayError
 from jobpipe.model.gate import Limit
+from jobpipe.model.job import Move
+from jobpipe.model.lease import Outcome, Settlement
 from jobpipe.stores.base import LeaseState
 from jobpipe.stores.postgres import PostgresStore
 from jobpipe.stores.postgres.statements import Statements
@@ -155,6 +157,23 @@ def test_claims_wait_for_those_only_who_look_at_the_same_gates(
         claimer.execute(sql("lock_types"), {"types": [], "limited": ["free"], "now": None})
         claims = pool.submit(store.claim, "w", ["free", "work"], 5, 60, [FEW]).result(LIMIT).claims
         assert [claim.id for claim in claims] == ["a", "b", "c"]
+
+
+def test_claim_leaves_out_types_of_which_a_handler_ends_a_job_in_its_own_transaction(
+    store: PostgresStore, other: psycopg.Connection[Any]
+) -> None:
+    put(store, new_job("a", key="k"), new_job("b", key="k"), new_job("c", key="other"))
+    (claim,) = take(store, limits=[FEW])
+    store.settle_in(other, Settlement(claim.lease, Outcome(move=Move.SUCCEED, result=b"1")))
+    put(store, new_job("free", type="free"))
+    types = ["free", "work"]
+    with ThreadPoolExecutor(1) as pool:
+        result = pool.submit(store.claim, "w", types, 5, 60, [FEW]).result(LIMIT)
+        assert [each.id for each in result.claims] == ["free"]
+        assert result.due_in is not None
+        assert result.due_in <= 1.0
+    other.commit()
+    assert [each.id for each in store.claim("w", types, 5, 60, [FEW]).claims] == ["b", "c"]
 
 
 def test_next_in_line_does_not_wait_for_one_that_was_cancelled_at_the_gate(store: PostgresStore) -> None:
