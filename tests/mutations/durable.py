@@ -179,7 +179,7 @@ DURABLE = (
     Mutation(
         "run: a recorded step is run again",
         _RUN,
-        "        if recorded is not None:\n            return decode(recorded)\n",
+        "        if recorded is not None:\n            return decode(recorded, name)\n",
         "",
         (f"{_STEPS}::test_recorded_step_is_not_called_again[memory]", f"{_LIVES}[0]"),
     ),

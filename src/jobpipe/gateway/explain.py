@@ -61,7 +61,7 @@ def explain(store: Store, id: str, needs: Mapping[str, str]) -> Explanation | No
             sleep = (store.durable(id) or DurableState()).sleep_until(job.run_at.timestamp())
             if sleep is not None:
                 when = job.run_at.isoformat(timespec="seconds")
-                words = f"It sleeps ({sleep.name!r}) until {when}, and then goes on."
+                words = f"It sleeps ({sleep.name!r}) until {when}, and then continues."
                 return Explanation(reason=Reason.SLEEP, until=job.run_at, text=words)
         when = job.run_at.isoformat(timespec="seconds")
         words = f"It waits for its retry at {when}." if job.attempts else f"It is scheduled for {when}."

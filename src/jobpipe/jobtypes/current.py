@@ -78,7 +78,7 @@ class CurrentJob:
 
     @property
     def attempts(self) -> int:
-        """Runs begun, this one included."""
+        """Runs begun, this one included; one that slept or waited does not count."""
         return self._claim.attempts
 
     @property

@@ -36,8 +36,9 @@ def waiting() -> None:
 
 def test_a_signal_is_sent_once(there: list[str]) -> None:
     call("enqueue", "echo", "--id", "a", "--delay", "600", *there)
-    assert call("signal", "a", "approved", '{"by": "ada"}', *there) == "a approved sent\n"
-    assert call("signal", "a", "approved", '{"by": "ada"}', *there) == "a approved already sent\n"
+    assert call("signal", "a", "approved", '{"by": "ada"}', *there) == "a: signal 'approved' sent\n"
+    again = call("signal", "a", "approved", '{"by": "ada"}', *there)
+    assert again == "a: signal 'approved' sent (the same was sent before)\n"
     assert call_json("signal", "a", "go", *there) == {"id": "a", "name": "go", "is_new": True}
     refused = call("signal", "a", "go", "1", *there, code=1)
     assert refused == (
@@ -58,6 +59,8 @@ def test_a_wrong_signal_is_refused(there: list[str]) -> None:
 def test_a_job_shows_its_steps_and_what_it_waits_for(waiting: None) -> None:
     shown = call("job", "o")
     assert re.search(r"^suspended +It waits for the signal 'approved', until 2", shown, re.MULTILINE)
+    assert re.search(r"^until +2", shown, re.MULTILINE)
+    assert "run at" not in shown
     assert re.search(r'^step +charge, 2\S+, \d\.\d{3} s: \{"id": "c-1"\}$', shown, re.MULTILINE)
     assert re.search(r'^step +write, 2\S+, \d\.\d{3} s: "x+…$', shown, re.MULTILINE)
     assert "jobpipe signal o approved" in call("job", "o", "--explain")

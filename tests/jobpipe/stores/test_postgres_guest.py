@@ -318,8 +318,8 @@ def test_begin_passes_over_a_job_that_its_handler_has_locked(postgres_url: str, 
     """It was claimed ahead, and has recorded a step before the store was told that it runs."""
     with (
         closing(PostgresStore(postgres_url)) as store,
-        psycopg.connect(postgres) as own,
         ThreadPoolExecutor(1) as pool,
+        psycopg.connect(postgres) as own,
     ):
         store.migrate()
         put(store, new_job("a"), new_job("b"))

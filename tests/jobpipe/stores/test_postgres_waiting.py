@@ -12,6 +12,8 @@ import pytest
 
 from jobpipe import JobStatus, Progress, QueueFullError, StoreAwayError
 from jobpipe.model.gate import Limit
+from jobpipe.model.job import Move
+from jobpipe.model.lease import Outcome, Settlement
 from jobpipe.stores.base import LeaseState
 from jobpipe.stores.postgres import PostgresStore
 from jobpipe.stores.postgres.statements import Statements
@@ -86,8 +88,8 @@ def test_job_that_a_handler_has_locked_is_waited_for_some_seconds_at_the_most(
     monkeypatch.setattr("jobpipe.stores.postgres.session._PATIENCE", 50)
     put(store, new_job("a"))
     (claim,) = take(store)
-    store.write_step_in(other, claim.lease, step("s"))
-    with ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(1) as pool, psycopg.connect(other.info.dsn) as handler:
+        store.write_step_in(handler, claim.lease, step("s"))
         for call in (
             lambda: store.signal("a", signal_of()),
             lambda: store.cancel(["a"]),
@@ -97,7 +99,6 @@ def test_job_that_a_handler_has_locked_is_waited_for_some_seconds_at_the_most(
         ):
             with pytest.raises(StoreAwayError, match="others held up a statement"):
                 pool.submit(call).result(LIMIT)
-    other.commit()
     assert store.cancel(["a"]) == [JobStatus.RUNNING]
 
 
@@ -155,6 +156,22 @@ def test_claims_wait_for_those_only_who_look_at_the_same_gates(
         claimer.execute(sql("lock_types"), {"types": [], "limited": ["free"], "now": None})
         claims = pool.submit(store.claim, "w", ["free", "work"], 5, 60, [FEW]).result(LIMIT).claims
         assert [claim.id for claim in claims] == ["a", "b", "c"]
+
+
+def test_claim_leaves_out_types_of_which_a_handler_ends_a_job_in_its_own_transaction(
+    store: PostgresStore, other: psycopg.Connection[Any]
+) -> None:
+    put(store, new_job("a", key="k"), new_job("b", key="k"), new_job("c", key="other"))
+    (claim,) = take(store, limits=[FEW])
+    put(store, new_job("free", type="free"))
+    types = ["free", "work"]
+    with ThreadPoolExecutor(1) as pool, psycopg.connect(other.info.dsn) as handler:
+        store.settle_in(handler, Settlement(claim.lease, Outcome(move=Move.SUCCEED, result=b"1")))
+        result = pool.submit(store.claim, "w", types, 5, 60, [FEW]).result(LIMIT)
+        assert [each.id for each in result.claims] == ["free"]
+        assert result.due_in is not None
+        assert result.due_in <= 1.0
+    assert [each.id for each in store.claim("w", types, 5, 60, [FEW]).claims] == ["b", "c"]
 
 
 def test_next_in_line_does_not_wait_for_one_that_was_cancelled_at_the_gate(store: PostgresStore) -> None:

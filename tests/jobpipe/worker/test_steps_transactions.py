@@ -24,10 +24,12 @@ from jobpipe import (
     JobStatus,
     LeaseLostError,
     Retry,
+    StoreAwayError,
     StoreError,
     current_job,
 )
 from jobpipe.model.durable import MOST_STEPS
+from jobpipe.model.lease import Lease, LeaseState
 
 from ...support.jobs import finished
 from ...support.proxy import Proxy
@@ -220,6 +222,13 @@ def test_store_that_is_away_when_the_outcome_is_looked_for_is_asked_again(
 
     job = shop.run(order, max_retries=0)
     assert (job.status, job.result, failures, shop.did) == (JobStatus.DONE, "paid", [], ["away"])
+
+
+@on(PLAIN[0])
+def test_wrong_connection_is_final_since_the_step_was_run(shop: Shop) -> None:
+    job = shop.run(lambda: current_job().step_sync("s", shop.did.append, "run", connection="o.db"))
+    assert (job.status, job.error and job.error.type) == (JobStatus.FAILED, "StepResultError")
+    assert shop.did == ["run"]
 
 
 @on(PLAIN[0])

@@ -15,6 +15,7 @@ import msgspec
 import typer
 
 from ...gateway.views import queues_text
+from ...model.durable import timeout_at
 from ...model.text import counted
 from ...process.logs import escape
 from ..top.glyphs import age
@@ -106,7 +107,7 @@ def print_job(job: Job, zone: tzinfo | None = None, suspended: str | None = None
         ("unique", job.unique or None),
         ("tags", ", ".join(job.tags) or None),
         ("created", job.created_at),
-        ("run at", job.run_at),
+        _due(job),
         ("expires", job.expires_at),
         ("started", job.started_at),
         ("finished", job.finished_at),
@@ -135,8 +136,16 @@ def print_steps(steps: list[StepInfo], zone: tzinfo | None = None) -> None:
 
 
 def print_signal(receipt: SignalReceipt) -> None:
-    """`order-17 approved sent`, or that it was sent before."""
-    typer.echo(f"{receipt.id} {receipt.name} {'sent' if receipt.is_new else 'already sent'}")
+    """`order-17: signal 'approved' sent`, and whether the same was sent before."""
+    before = "" if receipt.is_new else " (the same was sent before)"
+    typer.echo(f"{receipt.id}: signal {receipt.name!r} sent{before}")
+
+
+def _due(job: Job) -> tuple[str, datetime | None]:
+    """When it is to run; of one that waits for a signal, until when, if there is a timeout."""
+    if job.status == "waiting":
+        return "until", timeout_at(job.run_at.timestamp())
+    return "run at", job.run_at
 
 
 def _took(ended: Attempt | StepInfo) -> float:

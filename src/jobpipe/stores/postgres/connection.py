@@ -202,7 +202,9 @@ def _execute(connection: Connection, step: Step) -> psycopg.Cursor[TupleRow]:
 
 
 def _result(cursor: psycopg.Cursor[TupleRow]) -> Result:
-    return Result(cursor.fetchall() if cursor.description else [], cursor.rowcount)
+    # Why not its description: that makes a value for each column, which takes longer than all else here.
+    has_rows = cursor.pgresult is not None and cursor.pgresult.nfields > 0
+    return Result(cursor.fetchall() if has_rows else [], cursor.rowcount)
 
 
 def _is_readable(connection: Connection) -> bool:

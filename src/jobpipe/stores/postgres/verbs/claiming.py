@@ -8,7 +8,9 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple, Self
 
-from ....errors import StoreError
+from psycopg import errors as pg
+
+from ....errors import StoreAwayError, StoreError
 from ....failpoints import reach
 from ....model.gate import Limit
 from ....model.lease import ClaimResult, QueueChoice
@@ -20,6 +22,10 @@ from .choosing import Choice, put_behind
 _MOST_LOOKED = 100_000
 _PATIENCE = 2_000
 """Milliseconds that gates are waited for by one who has claimed already."""
+_GATE_PATIENCE = 500
+"""By one who claims: who claims, too, is through with them sooner, but a handler may end its job in its own transaction."""
+_AGAIN = 1.0
+"""Seconds after which types that were left out are looked at again; when the handler commits, workers are told."""
 
 
 class Order(NamedTuple):
@@ -84,7 +90,7 @@ def claim(
     bound = [each for each in limits if each.queue or each.type in order.types]
     result = None if bound else (yield from _claim_free(session, order))
     if result is None:
-        result = yield from session.converse(partial(_claim_limited, session, order, bound))
+        result = yield from _claim_through_gates(session, order, bound)
     if result.claims:
         yield from session.changed()
     return result
@@ -148,9 +154,39 @@ def _let_out(session: Session, order: Order) -> Conversation[None]:
     yield from Choice(partial(session.step, now=now), (), order.limit, now).open_gates(locked)
 
 
-def _claim_limited(session: Session, order: Order, limits: Sequence[Limit]) -> Conversation[ClaimResult]:
-    """What the gates let in."""
+def _claim_through_gates(session: Session, order: Order, limits: Sequence[Limit]) -> Verb[ClaimResult]:
+    """What the gates let in; without the types whose gates are held up for long."""
+    try:
+        return (yield from session.converse(partial(_claim_patiently, session, order, limits)))
+    except StoreAwayError as error:
+        if not isinstance(error.__cause__, pg.LockNotAvailable):
+            raise
+    return (yield from transact(partial(_claim_the_rest, session, order, limits)))
+
+
+def _claim_patiently(session: Session, order: Order, limits: Sequence[Limit]) -> Conversation[ClaimResult]:
+    yield session.step("patience", milliseconds=_GATE_PATIENCE)
     locked, now = yield from _lock_types(session, order, limits)
+    return (yield from _claim_limited(session, order, limits, locked, now))
+
+
+def _claim_the_rest(session: Session, order: Order, limits: Sequence[Limit]) -> Conversation[ClaimResult]:
+    """Without those whose gates somebody has now."""
+    yield session.step("patience", milliseconds=_GATE_PATIENCE)
+    locked, now = yield from _lock_types(session, order, limits, waits=False)
+    held_up = [limit for limit in limits if _gates_of(limit) not in locked]
+    if any(limit.queue for limit in held_up):
+        return ClaimResult([], _AGAIN, True)
+    left_out = {limit.type for limit in held_up}
+    order = order._replace(types=[type for type in order.types if type not in left_out])
+    free = [limit for limit in limits if limit not in held_up]
+    result = yield from _claim_limited(session, order, free, locked, now)
+    return ClaimResult(result.claims, _soonest(result.due_in, _AGAIN), result.has_more)
+
+
+def _claim_limited(
+    session: Session, order: Order, limits: Sequence[Limit], locked: Sequence[str], now: float
+) -> Conversation[ClaimResult]:
     step = partial(session.step, now=now)
     choice = Choice(step, limits, order.limit, now, order.begin, order.queues)
     yield from choice.take(order.types, locked)
@@ -177,14 +213,19 @@ def _claim_limited(session: Session, order: Order, limits: Sequence[Limit]) -> C
 
 
 def _lock_types(
-    session: Session, order: Order, limits: Sequence[Limit]
+    session: Session, order: Order, limits: Sequence[Limit], *, waits: bool = True
 ) -> Conversation[tuple[list[str], float]]:
     """Have the gates for oneself, of no more types than there are to look at: those types, and what time it is then."""
-    # Why such a name for a queue: no type has it.
-    limited = [f"/{limit.queue}" if limit.queue else limit.type for limit in limits]
-    found = yield session.step("lock_types", types=order.types, limited=limited)
+    parts = {} if waits else {"pg_advisory_xact_lock": "pg_try_advisory_xact_lock"}
+    limited = [_gates_of(limit) for limit in limits]
+    found = yield session.step("lock_types", parts, types=order.types, limited=limited)
     now: float = (yield session.step("time")).rows[0][0]
-    return [type for type, _ in found.rows], now
+    return [type for type, is_locked in found.rows if is_locked is not False], now
+
+
+def _gates_of(limit: Limit) -> str:
+    """The name by which they are locked. Why such a one for a queue: no type has it."""
+    return f"/{limit.queue}" if limit.queue else limit.type
 
 
 def _is_only(queues: QueueChoice | None) -> bool | None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from ....model.durable import (
     DurableState,
@@ -45,6 +45,10 @@ def write_steps(session: Session, steps: Sequence[tuple[Lease, JobStep]]) -> Ver
 
 def steps_step(session: Session, steps: Sequence[tuple[Lease, JobStep]]) -> Step:
     """Record steps; it brings the leases that are held, each with the number of steps that are new."""
+    if len(steps) == 1:
+        ((lease, step),) = steps
+        values = asdict(step) | {"result": step.result.decode()}
+        return session.step("write_step", id=lease.id, token=lease.token, **values)
     return session.step(
         "write_steps",
         ids=texts([lease.id for lease, _ in steps]),
