@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,8 @@ def program(tmp_path: Path) -> Iterator[Program]:
     finally:
         program.close()
         for pid in processes_with(tmp_path):  # where the test has failed
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def noted(folder: Path, count: int) -> list[int]:
