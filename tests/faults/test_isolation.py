@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,9 @@ def program(tmp_path: Path) -> Iterator[Program]:
         yield program
     finally:
         program.close()
+        for pid in processes_with(tmp_path):  # where the test has failed
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def noted(folder: Path, count: int) -> list[int]:
@@ -70,14 +74,14 @@ def is_gone(pid: int) -> bool:
         return True
 
 
-def processes_with(folder: Path) -> list[str]:
-    """All processes whose working folder it is."""
-    found = []
+def processes_with(folder: Path) -> dict[int, str]:
+    """The commands of all processes whose working folder it is, by their numbers."""
+    found = {}
     for each in Path("/proc").iterdir():
         if each.name.isdigit():
             try:
                 if os.readlink(each / "cwd") == str(folder):
-                    found.append((each / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+                    found[int(each.name)] = (each / "cmdline").read_bytes().replace(b"\0", b" ").decode()
             except OSError:
                 continue
     return found
@@ -102,7 +106,7 @@ def test_a_stop_leaves_no_process(program: Program, tmp_path: Path) -> None:
     program.signal(signal.SIGTERM)
     assert program.code() == 0
     assert all(map(is_gone, pids)), program.output
-    assert processes_with(tmp_path) == []
+    assert processes_with(tmp_path) == {}
 
 
 def test_all_types_can_be_isolated_by_a_flag(tmp_path: Path) -> None:
