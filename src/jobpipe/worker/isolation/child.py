@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 _OOM_SCORE = Path("/proc/self/oom_score_adj")
 _FIRST = 500
 """Of 1,000: where memory runs out, the kernel kills this process before its worker and other services."""
+_TIMES = 4
+"""How much more data than resident memory a run may have."""
 
 
 class Pipe(Protocol):
@@ -88,6 +90,7 @@ class Child:
 
     def run(self, start: Start) -> None:
         """Run a job, and tell the worker what it came to."""
+        _limit_data(start.memory)
         job_type, tracing = self._pipe.types[start.claim.type], self._pipe.tracing
         headers = ((name.encode(), value.encode()) for name, value in start.trace.items())
         run = ChildRun(self._connection, self._gateway, job_type, start, self._settings.max_payload)
@@ -109,6 +112,19 @@ def _pipe_at(address: str) -> Pipe:
     for step in path.split("."):
         found = getattr(found, step)
     return cast("Pipe", found.pipe if isinstance(found, JobType) else found)
+
+
+def _limit_data(memory: int | None) -> None:
+    """Refuse a run what would exhaust the machine before its worker looks: it gets a MemoryError.
+
+    Why data: address space that is only reserved does not count. Why a multiple: not all of it is ever resident.
+    """
+    if sys.platform == "linux":
+        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        most = hard if memory is None else memory * _TIMES
+        resource.setrlimit(
+            resource.RLIMIT_DATA, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard)
+        )
 
 
 def _prepare(parent: int) -> None:

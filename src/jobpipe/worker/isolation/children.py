@@ -120,6 +120,7 @@ class Children:
             started_at=started_at,
             store_now=store_now,
             keeps_logs=keeps_logs,
+            memory=job_type.memory,
             trace=dict(trace),
         )
         self._busy[claim.id] = child, job_type.memory

@@ -55,6 +55,8 @@ class Start(Struct, frozen=True, kw_only=True, tag=True):
     store_now: float
     """What time it is by the store's clock."""
     keeps_logs: bool
+    memory: int | None = None
+    """Bytes that it may have."""
     trace: dict[str, str] = {}
     """The headers of the span of the run."""
 

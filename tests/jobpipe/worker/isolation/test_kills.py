@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 
 import pytest
@@ -76,6 +77,15 @@ def test_too_much_memory_kills_it(lab: Lab) -> None:
         assert message.endswith("the limit is 100,663,296")
         assert neighbour in lab.children
         await lab.pipe.cancel(neighbour)
+
+    lab.run(scenario())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit is one of Linux")
+def test_more_memory_than_could_ever_be_resident_is_refused_at_once(lab: Lab) -> None:
+    async def scenario() -> None:
+        fails_with(await lab.finished("hungry", 1 << 16), "MemoryError")
+        assert (await lab.finished("hungry", 20)).status is JobStatus.DONE, "the process is fine"
 
     lab.run(scenario())
 
