@@ -49,7 +49,7 @@ def test_what_waits_is_moved_and_what_is_finished_stays(source: MemoryStore, tar
     before = {id: look(source, id) for id in [*ids[100:120], failed.id]}
     seen: list[Moved] = []
     assert promote(source, target, seen.append) == Moved(jobs=2499, of=2499, already=0)
-    assert [moved.jobs for moved in seen] == [0, 1000, 2000, 2499]
+    assert [moved.jobs for moved in seen] == [0, 20, 1020, 2020, 2499], "few at first"
     assert tally(source) == {JobStatus.DONE: 1}
     assert {id: look(target, id) for id in before} == before
     assert len(page_ids(target)) == 2499
@@ -106,12 +106,26 @@ def test_an_interrupted_move_can_be_done_again(source: MemoryStore, tmp_path: Pa
         target.migrate()
         with pytest.raises(StoreAwayError):
             promote(source, target)
-        assert sum(tally(source).values()) == 1500
-        assert sum(tally(target).values()) == 2000
+        assert sum(tally(source).values()) == 2480
+        assert sum(tally(target).values()) == 1020
         target.is_broken = False
-        assert promote(source, target) == Moved(jobs=1500, of=1500, already=1000)
+        assert promote(source, target) == Moved(jobs=2480, of=2480, already=1000)
         assert tally(source) == {}
         assert sum(tally(target).values()) == 2500
+
+
+def test_jobs_with_much_to_move_are_moved_few_at_a_time(source: MemoryStore, target: SqliteStore) -> None:
+    sizes: list[int] = []
+    adopt = target.adopt
+
+    def noting(exported: Sequence[ExportedJob]) -> int:
+        sizes.append(len(exported))
+        return adopt(exported)
+
+    target.adopt = noting  # type: ignore[method-assign]
+    put(source, *(new_job(f"j{n}", "x" * 600_000) for n in range(70)))
+    assert promote(source, target).jobs == 70
+    assert sizes == [20, 27, 23], "16 MiB at a time"
 
 
 def test_a_job_that_ran_in_the_target_meanwhile_does_not_run_again(

@@ -74,9 +74,13 @@ def test_process_that_is_stopped_in_a_claim_holds_up_others_for_seconds_only(
             time.sleep(0.001)
         proxy.stall()
         began_at = time.monotonic()
-        claims = near.claim("near", TYPES, 10, 30.0, LIMITS).claims
-        assert time.monotonic() - began_at < 15
-        assert sorted(claim.id for claim in claims) == ["a", "b"]
-        proxy.heal()
+        claimed: list[str] = []
+        try:
+            while "a" not in claimed and time.monotonic() - began_at < 15:
+                claimed += [claim.id for claim in near.claim("near", TYPES, 10, 30.0, LIMITS).claims]
+        finally:
+            proxy.heal()
+        # Why the other first: a claim passes over the types with limits that another is looking at for too long.
+        assert claimed in (["b", "a"], ["a", "b"])
         with suppress(StoreAwayError):
             assert claiming.result().claims == []
