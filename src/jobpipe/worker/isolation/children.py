@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from ...errors import ProcessDied
+from ...errors import MemoryExceeded, ProcessDied
 from ...model.counts import ChildInfo
 from ...model.lease import Outcome
 from .messages import Setup, Start
@@ -61,7 +61,7 @@ class Children:
     @asynccontextmanager
     async def child(self, job_type: JobType[..., Any]) -> AsyncIterator[ChildProcess]:
         """A child for one run, started if none is idle; ProcessDied if that cannot be done."""
-        child = self._idle.pop() if self._idle else await self._started()
+        child = self._taken(job_type) or await self._started()
         try:
             yield child
         except BaseException:
@@ -72,6 +72,15 @@ class Children:
             self._bury(child, child.leave())
         else:
             self._idle.append(child)
+
+    def _taken(self, job_type: JobType[..., Any]) -> ChildProcess | None:
+        """One that is idle; those that runs of other types have made too large for this one are replaced."""
+        while self._idle:
+            child = self._idle.pop()
+            if not _is_large(child, job_type):
+                return child
+            self._bury(child, child.leave())
+        return None
 
     def _handle_death(self, child: ChildProcess) -> None:
         """One has died; who runs a job in it sees to that."""
@@ -123,6 +132,9 @@ class Children:
             memory=job_type.memory,
             trace=dict(trace),
         )
+        if job_type.memory is not None and (memory := resident(child.pid)) > job_type.memory:
+            # Why now: whether a bound is too small for any run must not depend on how long one takes.
+            raise MemoryExceeded(memory, job_type.memory)
         self._busy[claim.id] = child, job_type.memory
         if self._timer is None:
             self._timer = self._loop.call_later(_WATCH, self._watch)
@@ -155,12 +167,12 @@ class Children:
 
     def _watch(self) -> None:
         self._timer = self._loop.call_later(_WATCH, self._watch) if self._busy else None
+        self._guard.look()
         for child, most in list(self._busy.values()):
             child.look(most)
 
     def _is_used_up(self, child: ChildProcess, job_type: JobType[..., Any]) -> bool:
-        is_large = job_type.memory is not None and resident(child.pid) > job_type.memory / 2
-        return child.is_over or is_large or child.runs >= job_type.max_jobs_per_child
+        return child.is_over or _is_large(child, job_type) or child.runs >= job_type.max_jobs_per_child
 
     def _bury(self, child: ChildProcess, end: Coroutine[Any, Any, None]) -> None:
         """Have it end, without waiting for that."""
@@ -173,3 +185,8 @@ class Children:
         task = self._loop.create_task(bury(), name="jobpipe-burial")
         self._burials.add(task)
         task.add_done_callback(self._burials.discard)
+
+
+def _is_large(child: ChildProcess, job_type: JobType[..., Any]) -> bool:
+    """Has it more than half of what a run of the type may have?"""
+    return job_type.memory is not None and resident(child.pid) > job_type.memory / 2

@@ -40,6 +40,11 @@ class Guard:
             self._groups.remove(group)
             self._tell(f"-{group}\n")
 
+    def look(self) -> None:
+        """See that its program lives, and start another if it was killed."""
+        if self._process is not None and self._process.poll() is not None:
+            self._start_again()
+
     def stop(self) -> None:
         """End the program, and with it all groups that are left."""
         self._groups.clear()
@@ -48,10 +53,14 @@ class Guard:
     def _tell(self, line: str) -> None:
         try:
             self._write(line)
-        except OSError:  # it was killed: another one has to know all
-            self._end()
-            if self._groups:
-                self._write("".join(f"+{group}\n" for group in self._groups))
+        except OSError:  # it was killed
+            self._start_again()
+
+    def _start_again(self) -> None:
+        """Another one has to know all."""
+        self._end()
+        if self._groups:
+            self._write("".join(f"+{group}\n" for group in self._groups))
 
     def _end(self) -> None:
         process, self._process = self._process, None

@@ -188,6 +188,15 @@ def declare_bad(pipe: Jobpipe) -> None:
             time.sleep(1000)
         return os.getpid()
 
+    @pipe.job("hoards", **isolated)
+    def hoards(mebibytes: int) -> int:
+        kept.append(bytearray(b"x") * (mebibytes * MEBIBYTE))
+        return os.getpid()
+
+    @pipe.job("small", isolate=True, memory="16M", max_retries=0)
+    def small() -> None:
+        """Less than an interpreter needs."""
+
     @pipe.job("leaks", isolate=True, memory="96M", max_retries=0)
     def leaks(mebibytes: int) -> int:
         kept.append(bytearray(b"x") * (mebibytes * MEBIBYTE))

@@ -81,6 +81,16 @@ def test_too_much_memory_kills_it(lab: Lab) -> None:
     lab.run(scenario())
 
 
+def test_memory_that_a_run_of_another_type_has_left_is_not_held_against_it(lab: Lab) -> None:
+    large = lab.job("hoards", 128).result
+    job = lab.job("hungry", 20)
+    assert (job.status, job.result == large) == (JobStatus.DONE, False)
+
+
+def test_bound_that_no_run_can_keep_is_told_at_once(lab: Lab) -> None:
+    assert fails_with(lab.job("small"), "MemoryExceeded").endswith("the limit is 16,777,216")
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit is one of Linux")
 def test_more_memory_than_could_ever_be_resident_is_refused_at_once(lab: Lab) -> None:
     async def scenario() -> None:

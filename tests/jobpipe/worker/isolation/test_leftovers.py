@@ -133,6 +133,10 @@ def test_the_guardian_kills_groups_when_its_worker_is_gone() -> None:
         guard.discard(sleepers[1])
         os.kill(guard._process.pid, signal.SIGKILL)  # type: ignore[union-attr]
         eventually(lambda: is_gone(guard._process.pid))  # type: ignore[union-attr]
+        guard.look()
+        assert guard._process is not None
+        os.kill(guard._process.pid, signal.SIGKILL)
+        eventually(lambda: is_gone(guard._process.pid))  # type: ignore[union-attr]
         guard.add(sleepers[0])  # by another one, which knows all
         guard.stop()
         eventually(lambda: is_gone(sleepers[0]))
