@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 from msgspec.structs import asdict
 
 from ..model.counts import JobEvent, WorkerInfo
-from ..model.job import Attempt, OnDuplicate
+from ..model.durable import DurableState, JobSignal, Sleep, Step, Wait
+from ..model.job import Attempt, Move, OnDuplicate
 from ..model.logs import StoredChunk
 from ..model.newjob import ExportedJob, NewJob
 from ..model.schedule import Missed, ScheduleEntry
@@ -93,6 +95,34 @@ def exported_of(
 def chunk_of(row: Sequence[Any]) -> StoredChunk:
     """A row of logs.sql."""
     return StoredChunk(**dict(zip(StoredChunk.__struct_fields__, row, strict=True)))
+
+
+def durable_states(
+    steps: Iterable[Sequence[Any]], suspensions: Iterable[Sequence[Any]], signals: Iterable[Sequence[Any]]
+) -> dict[Any, DurableState]:
+    """The rows of steps.sql, suspensions.sql and signals.sql, by the jobs that they begin with."""
+    found: defaultdict[Any, defaultdict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
+    for job, name, began_at, ended_at, result in steps:
+        step = Step(name=name, began_at=began_at, ended_at=ended_at, result=result.encode())
+        found[job]["steps"].append(step)
+    for job, move, name, until, is_timed_out in suspensions:
+        if move == Move.SLEEP:
+            found[job]["sleeps"].append(Sleep(name=name, until=until))
+        else:
+            found[job]["waits"].append(Wait(name=name, until=until, is_timed_out=bool(is_timed_out)))
+    for job, name, payload, fingerprint, sent_at, is_used in signals:
+        signal = JobSignal(
+            name=name,
+            payload=payload.encode(),
+            fingerprint=fingerprint,
+            sent_at=sent_at,
+            is_used=bool(is_used),
+        )
+        found[job]["signals"].append(signal)
+    return {
+        job: DurableState(**{name: tuple(each) for name, each in parts.items()})
+        for job, parts in found.items()
+    }
 
 
 def schedule_of(row: Sequence[Any]) -> ScheduleEntry:

@@ -6,7 +6,6 @@ What runs record is under their lease. A suspension is recorded before the settl
 from __future__ import annotations
 
 import sqlite3
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -20,15 +19,13 @@ from ...model.durable import (
     Received,
     ReceivedKind,
     SignalAnswer,
-    Sleep,
     Step,
-    Wait,
     answer_signal,
     name_is_used,
 )
 from ...model.job import Move
 from ...model.lease import Lease, Settlement
-from ..sql_rows import text_of
+from ..sql_rows import durable_states, text_of
 from ..stored import status_of
 from .statements import sql
 
@@ -138,28 +135,8 @@ def durable(cursor: sqlite3.Cursor, id: str) -> DurableState | None:
 def states(cursor: sqlite3.Cursor, jobs: Sequence[int]) -> dict[int, DurableState]:
     """By seq, of those of which anything is recorded."""
     asked = (text_of(jobs),)
-    found: defaultdict[int, defaultdict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
-    for job, name, began_at, ended_at, result in cursor.execute(sql("steps"), asked):
-        step = Step(name=name, began_at=began_at, ended_at=ended_at, result=result.encode())
-        found[job]["steps"].append(step)
-    for job, move, name, until, is_timed_out in cursor.execute(sql("suspensions"), asked):
-        if move == Move.SLEEP:
-            found[job]["sleeps"].append(Sleep(name=name, until=until))
-        else:
-            found[job]["waits"].append(Wait(name=name, until=until, is_timed_out=bool(is_timed_out)))
-    for job, name, payload, fingerprint, sent_at, is_used in cursor.execute(sql("signals"), asked):
-        signal = JobSignal(
-            name=name,
-            payload=payload.encode(),
-            fingerprint=fingerprint,
-            sent_at=sent_at,
-            is_used=bool(is_used),
-        )
-        found[job]["signals"].append(signal)
-    return {
-        job: DurableState(**{name: tuple(each) for name, each in parts.items()})
-        for job, parts in found.items()
-    }
+    found = (cursor.execute(sql(name), asked).fetchall() for name in ("steps", "suspensions", "signals"))
+    return durable_states(*found)
 
 
 def adopt(cursor: sqlite3.Cursor, id: str, state: DurableState) -> None:

@@ -6,10 +6,8 @@ while the lease is held.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from msgspec.structs import asdict, replace
 
@@ -19,14 +17,13 @@ from ....model.durable import (
     Received,
     ReceivedKind,
     SignalAnswer,
-    Sleep,
-    Wait,
     answer_signal,
 )
 from ....model.durable import Step as JobStep
 from ....model.job import Move
 from ....model.lease import Lease, Settlement
 from ....model.newjob import ExportedJob
+from ...sql_rows import durable_states
 from ...stored import status_of
 from ..rows import numbers, texts
 from ..session import Session
@@ -140,44 +137,17 @@ def suspension_steps(session: Session, settlements: Sequence[Settlement]) -> tup
 
 def durable(session: Session, id: str) -> Verb[DurableState | None]:
     known, *found = yield from run(session.step("known", ids=[id]), *_state_steps(session, [id]))
-    return _states([each.rows for each in found]).get(id, DurableState()) if known.rows else None
+    return durable_states(*(each.rows for each in found)).get(id, DurableState()) if known.rows else None
 
 
 def of_exported(session: Session, ids: Sequence[str]) -> Verb[dict[str, DurableState]]:
     """What is recorded of jobs that move to another store, of those of which anything is."""
     found = yield from run(*_state_steps(session, ids))
-    return _states([each.rows for each in found])
+    return durable_states(*(each.rows for each in found))
 
 
 def _state_steps(session: Session, ids: Sequence[str]) -> list[Step]:
     return [session.step(name, ids=list(ids)) for name in ("steps", "suspensions", "signals")]
-
-
-def _states(found: Sequence[Sequence[Sequence[Any]]]) -> dict[str, DurableState]:
-    """The rows of steps.sql, suspensions.sql and signals.sql by the ids of their jobs."""
-    steps, suspensions, signals = found
-    states: defaultdict[str, defaultdict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
-    for id, name, began_at, ended_at, result in steps:
-        step = JobStep(name=name, began_at=began_at, ended_at=ended_at, result=result.encode())
-        states[id]["steps"].append(step)
-    for id, move, name, until, is_timed_out in suspensions:
-        if move == Move.SLEEP:
-            states[id]["sleeps"].append(Sleep(name=name, until=until))
-        else:
-            states[id]["waits"].append(Wait(name=name, until=until, is_timed_out=is_timed_out))
-    for id, name, payload, fingerprint, sent_at, is_used in signals:
-        signal = JobSignal(
-            name=name,
-            payload=payload.encode(),
-            fingerprint=fingerprint,
-            sent_at=sent_at,
-            is_used=is_used,
-        )
-        states[id]["signals"].append(signal)
-    return {
-        id: DurableState(**{name: tuple(each) for name, each in parts.items()})
-        for id, parts in states.items()
-    }
 
 
 def adopt(session: Session, exported: Sequence[ExportedJob]) -> Conversation[None]:
