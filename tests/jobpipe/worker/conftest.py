@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from ...support.waiting import run
 
 
 @pytest.fixture
-def pipe(url: str) -> Jobpipe:
-    return Jobpipe(url, queue_size=0, builtins=True)
+def pipe(url: str) -> Iterator[Jobpipe]:
+    with closing(Jobpipe(url, queue_size=0, builtins=True)) as pipe:
+        yield pipe
 
 
 @pytest.fixture

@@ -23,10 +23,10 @@ REFUSED = "while the handler has its own transaction open"
 
 
 @pytest.fixture
-def pipe(sqlite_url: str) -> Jobpipe:
-    pipe = Jobpipe(sqlite_url, queue_size=0)
-    pipe.job("other")(lambda: None)
-    return pipe
+def pipe(sqlite_url: str) -> Iterator[Jobpipe]:
+    with closing(Jobpipe(sqlite_url, queue_size=0)) as pipe:
+        pipe.job("other")(lambda: None)
+        yield pipe
 
 
 @pytest.fixture
