@@ -23,7 +23,6 @@ MUTATIONS = (
         (
             f"{_MEMORY}::test_same_worker_with_its_old_lease_is_refused_too",
             f"{_MEMORY}::test_old_settlement_is_refused_while_the_next_run_is_under_way",
-            "tests/simulation/test_lives.py::test_no_life_breaks_a_promise[4]",
         ),
     ),
     Mutation(
@@ -137,7 +136,7 @@ MUTATIONS = (
         ("tests/faults/test_isolation.py::test_kill_9_leaves_no_process[worker]",),
     ),
     Mutation(
-        "isolation: memory is not bounded",
+        "isolation: the resident set is not bounded",
         f"{_WORKER}/isolation/process.py",
         "            self._fail(MemoryExceeded(self.memory, most))\n",
         "            pass\n",
