@@ -159,6 +159,7 @@ def test_a_payload_is_edited_and_the_job_retried(page: Page, service: Service, w
     expect(page.locator("#toasts")).to_contain_text("The job runs again, with the new payload")
     assert service.finished("edited")["payload"] == {"size": "12345678901234567890"}
     page.get_by_role("button", name="Edit and retry").click()
+    expect(field).to_be_focused()
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
 
