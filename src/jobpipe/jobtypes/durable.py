@@ -148,7 +148,7 @@ class DurableRun:
         lease = self._run.claim.lease
         if connection is None:
             self._keep((await self._insist(self._store.write_steps, [(lease, step)]))[0])
-            state.steps[name] = raw
+            state.record(name, raw)
         else:
             self.has_transactions = True
             try:
@@ -160,7 +160,7 @@ class DurableRun:
                     raise
                 # Why final: the function was called, and the next run would bring the same connection.
                 raise StepResultError("connection", str(error).removeprefix("connection ")) from None
-            state.unsure[name] = raw
+            state.record(name, raw, is_unsure=True)
         return decode(raw, name)
 
     async def sleep(self, name: str, seconds: float) -> None:
@@ -329,10 +329,13 @@ class _State:
         self.sleeps = {sleep.name: sleep.until for sleep in found.sleeps}
         self.signals = {signal.name: signal.payload for signal in found.signals if signal.is_used}
         self.timed_out = {wait.name for wait in found.waits if wait.is_timed_out}
+        self.size = sum(map(len, self.steps.values()))
+        """Bytes of all results."""
 
-    @property
-    def size(self) -> int:
-        return sum(map(len, chain(self.steps.values(), self.unsure.values())))
+    def record(self, name: str, result: bytes, *, is_unsure: bool = False) -> None:
+        recorded = self.unsure if is_unsure else self.steps
+        self.size += len(result) - len(recorded.get(name, b""))
+        recorded[name] = result
 
     def refuse_more(self, name: str) -> None:
         """BadInputError if the name is that of another kind, or there are too many."""

@@ -14,6 +14,7 @@ from ..model.gate import Limit
 from ..model.job import JobStatus, Move
 from ..model.lease import Claim
 from ..stores.base import News, Store, Watch
+from .durable.tools import record
 from .harness import StoreHarness
 from .reading import ids, look
 from .tools import BOOM, finish, new_job, put, rescue_after, started, take, take_one
@@ -189,6 +190,15 @@ class Watching:
             while watch.wait(0.01):
                 pass
             change(other, claim)
+            assert not watch.wait(0.05)
+
+    def test_watch_for_work_sleeps_through_steps(self, store: Store, harness: StoreHarness) -> None:
+        """A job that records many of them must not have every worker look for work each time."""
+        claim = started(store, "running")
+        with closing(harness.open()) as other, closing(store.watch(News.WORK)) as watch:
+            while watch.wait(0.01):
+                pass
+            assert record(other, claim, "charge") == [True]
             assert not watch.wait(0.05)
 
     @pytest.mark.parametrize("news", News)

@@ -29,7 +29,7 @@ from .lent import bare_of
 from .migrate import HAS_TABLE
 from .session import Session
 from .verb import BEGIN, COMMIT, Conversation, Result, Step, run
-from .verbs.durable import steps_step
+from .verbs.durable import leased, step_of
 from .verbs.inserting import guest_steps
 from .verbs.running import settle_guest
 
@@ -66,11 +66,10 @@ class Guests:
         """Record a step; LeaseLostError, or BadInputError for a name that is recorded."""
 
         def talk() -> Conversation[None]:
-            held = (yield steps_step(self._session, [(lease, step)])).rows
-            if not held:
-                raise LeaseLostError(lease.id)
-            if not held[0][2]:
-                raise name_is_used(step.name)
+            if (yield step_of(self._session, lease, step)).touched:
+                return
+            held = (yield leased(self._session, lease)).rows
+            raise name_is_used(step.name) if held else LeaseLostError(lease.id)
 
         return self._hold(connection, talk, needs_transaction=True)
 

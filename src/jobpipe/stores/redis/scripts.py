@@ -1,6 +1,6 @@
-"""The scripts, one file each in `lua/`, read once: what all need stands before each of them.
+"""The scripts, one file each in `lua/`, read once: before each of them stands what it uses of what they share.
 
-A script that begins with `-- with NAME.lua` gets that file along. The places of a record's fields and the legal
+A script that begins with `-- with NAME.lua` may use that file, too. The places of a record's fields and the legal
 moves are written here from the values that define them, so that neither is said twice.
 """
 
@@ -27,7 +27,11 @@ KEPT_EVENTS = 10_000
 MOST_DUE = 500
 """Jobs that one call queues because they came due; the rest of them is for the next call."""
 _BEFORE = ("prelude", "moves", "flush")
-"""What stands before every script."""
+"""What every script may use."""
+_LOCAL = re.compile(r"^(?=local )", re.MULTILINE)
+_NAMES = re.compile(r"local (?:function )?([\w, ]+)")
+_COMMENT = re.compile(r"--.*")
+_WORD = re.compile(r"[A-Za-z_]\w*")
 _PART = re.compile(r"^-- with (\w+)\.lua$", re.MULTILINE)
 
 
@@ -43,7 +47,8 @@ class Script(Struct, frozen=True):
 def script(name: str) -> Script:
     """The script of a verb."""
     own = _read(name)
-    text = "\n".join([_definitions(), *map(_read, [*_BEFORE, *_PART.findall(own)]), own])
+    shared = "\n".join([_definitions(), *map(_read, [*_BEFORE, *_PART.findall(own)])])
+    text = f"{_used(shared, own)}\n{own}"
     return Script(name, text, sha1(text.encode(), usedforsecurity=False).hexdigest())
 
 
@@ -51,6 +56,22 @@ def names() -> list[str]:
     """Of all scripts that are a verb's."""
     parts = {part for path in HERE.glob("*.lua") for part in _PART.findall(path.read_text(encoding="utf-8"))}
     return sorted({path.stem for path in HERE.glob("*.lua")} - parts - {*_BEFORE})
+
+
+def _used(shared: str, own: str) -> str:
+    """The definitions that a script uses. Why not all: the server would make all of them anew with every call."""
+    words, used = _words(own), []
+    # Why from the last: each uses only those before it.
+    for definition in reversed(_LOCAL.split(shared)):
+        found = _NAMES.match(definition)
+        if found and not words.isdisjoint(_WORD.findall(found[1])):
+            words |= _words(definition)
+            used.append(definition)
+    return "".join(reversed(used))
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(_COMMENT.sub("", text)))
 
 
 def _read(name: str) -> str:

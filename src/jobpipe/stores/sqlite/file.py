@@ -27,7 +27,8 @@ class StoreFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._wal_path = path
+        self._name = str(path)
+        self._wal_name = self._name
         """Where the write-ahead log is, once it is known."""
         self._id: _Id | None = None
         """That of the file when it was first looked at."""
@@ -65,33 +66,33 @@ class StoreFile:
 
     def look(self) -> None:
         """StoreAwayError unless it is still the file that was opened, as a whole."""
-        found = self._stat(self.path)
+        found = self._stat(self._name)
         id = (found.st_dev, found.st_ino)
         if self._id is None:
             self._id = id
         elif self._id != id:
-            raise self._away(self.path, "was replaced by another file")
+            raise self._away(self._name, "was replaced by another file")
         if found.st_size < self._size:
             self._look_closer()
         else:
             self._size = found.st_size
         wal_id = self._wal_id
         if wal_id is not None:
-            wal = self._stat(self._wal_path)
+            wal = self._stat(self._wal_name)
             if wal_id != (wal.st_dev, wal.st_ino):
-                raise self._away(self._wal_path, "was replaced by another file")
+                raise self._away(self._wal_name, "was replaced by another file")
 
     def keep_wal(self) -> None:
         """The connection that writes is open: from now on the file beside it stays the same."""
-        self._wal_path = Path(f"{os.path.realpath(self.path)}-wal")  # Why: SQLite follows links
-        wal = self._stat(self._wal_path)
+        self._wal_name = f"{os.path.realpath(self._name)}-wal"  # Why: SQLite follows links
+        wal = self._stat(self._wal_name)
         self._wal_id = (wal.st_dev, wal.st_ino)
 
     def leave_wal(self) -> None:
         """It is closed."""
         self._wal_id = None
 
-    def _stat(self, path: Path) -> os.stat_result:
+    def _stat(self, path: str) -> os.stat_result:
         try:
             return os.stat(path)
         except FileNotFoundError:
@@ -104,14 +105,13 @@ class StoreFile:
     def _look_closer(self) -> None:
         """It has become smaller: VACUUM does that, and so does who cuts it off."""
         with self._looking_closer:
-            size = self._stat(
-                self.path
-            ).st_size  # Why again: another thread may have seen it grow, or looked already
+            # Why again: another thread may have seen it grow, or looked already.
+            size = self._stat(self._name).st_size
             if size >= self._size:
                 return
             if size == self._cut_size or not self._is_whole(size):
                 self._cut_size = size
-                raise self._away(self.path, f"was truncated to {size:,} bytes")
+                raise self._away(self._name, f"was truncated to {size:,} bytes")
             self._size = size
 
     def _is_whole(self, size: int) -> bool:
@@ -127,7 +127,7 @@ class StoreFile:
         except sqlite3.DatabaseError:
             return False
 
-    def _away(self, path: Path, what: str) -> StoreAwayError:
+    def _away(self, path: str, what: str) -> StoreAwayError:
         return StoreAwayError(
             f"the store's file {path} {what} while this process had it open; nothing more is accepted, and what "
             "was not acknowledged may be lost: put it back, or restart to go on with what is there then"

@@ -30,7 +30,7 @@ from ..sql_rows import text_of
 from . import durable, inspecting, leasing, managing, ticking, transfer
 from .choosing import Choice, has_lane
 from .claiming import claim_chosen
-from .connection import Connections, guest_cursor, mapped_errors
+from .connection import Connections, MappedErrors, guest_cursor
 from .group_commit import GroupCommit
 from .inserting import Batch, insert_all, insert_one
 from .migrate import migrate, refuse_newer
@@ -71,13 +71,16 @@ def _reads(
 
 
 def _writes(
-    verb: Callable[Concatenate[sqlite3.Cursor, float, P], T], *, synced: bool = True
+    verb: Callable[Concatenate[sqlite3.Cursor, float, P], T], *, synced: bool = True, due: bool = True
 ) -> Callable[Concatenate[SqliteStore, P], T]:
-    """A verb that writes, as a method: within a transaction, told what time it is."""
+    """A verb that writes, as a method: within a transaction, told what time it is.
+
+    One that looks at no other job need not wait until what came due is queued.
+    """
 
     @wraps(verb)
     def method(store: SqliteStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        with store._writing(synced=synced) as (cursor, now):
+        with store._writing(synced=synced, due=due) as (cursor, now):
             return verb(cursor, now, *args, **kwargs)
 
     return method
@@ -103,11 +106,11 @@ class SqliteStore:
 
     def migrate(self) -> list[str]:
         self._connections.file.create()
-        with mapped_errors(self.path):
+        with MappedErrors(self.path):
             refuse_newer(self._connections.file)
         connection = self._connections.open()
         try:
-            with mapped_errors(self.path):
+            with MappedErrors(self.path):
                 return migrate(connection, self.path)
         finally:
             connection.close()
@@ -128,11 +131,12 @@ class SqliteStore:
         self._connections.close()
 
     @contextmanager
-    def _writing(self, *, synced: bool = True) -> Iterator[tuple[sqlite3.Cursor, float]]:
-        """A cursor in a transaction, and what time it is; what came due by then is queued."""
+    def _writing(self, *, synced: bool = True, due: bool = True) -> Iterator[tuple[sqlite3.Cursor, float]]:
+        """A cursor in a transaction, and what time it is; what came due by then is queued, unless that can wait."""
         with self._connections.writing(synced=synced) as cursor:
             now = self._now()
-            self._come_due(cursor, now)
+            if due:
+                self._come_due(cursor, now)
             yield cursor, now
             if self._changes >= _TRIM_AFTER:
                 self._changes = 0
@@ -283,7 +287,7 @@ class SqliteStore:
 
     # Steps and signals
 
-    write_steps = _writes(durable.write_steps)
+    write_steps = _writes(durable.write_steps, due=False)
     receive = _writes(durable.receive, synced=False)
 
     def write_step_in(self, connection: Any, lease: Lease, step: Step) -> None:
@@ -320,7 +324,7 @@ class SqliteStore:
             return inspecting.limits(cursor, type, key, limit, queues, self._clock())
 
     def watch(self, news: News) -> Watch:
-        return SqliteWatch(self._connections)
+        return SqliteWatch(self._connections, news)
 
     # Workers
 

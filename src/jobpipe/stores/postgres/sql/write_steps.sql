@@ -16,7 +16,5 @@ WITH held AS MATERIALIZED (
     ) WITH ORDINALITY AS step (id, token, name, began_at, ended_at, result, place) JOIN held USING (id, token)
     ORDER BY place
     ON CONFLICT DO NOTHING
-    RETURNING 1
 )
--- The leases that are held, and how many of all the steps were not recorded before.
-SELECT id, token, (SELECT count(*) FROM written) FROM held
+SELECT id, token FROM held

@@ -35,23 +35,34 @@ def write_steps(session: Session, steps: Sequence[tuple[Lease, JobStep]]) -> Ver
     if not steps:
         return []
     # Why no listeners are told: no job has changed.
-    (held,) = yield from run(steps_step(session, steps))
-    tokens = {(id, token) for id, token, _ in held.rows}
+    if len(steps) == 1:
+        ((lease, step),) = steps
+        (written,) = yield from run(step_of(session, lease, step))
+        if written.touched:
+            return [True]
+        (held,) = yield from run(leased(session, lease))
+        return [bool(held.rows)]
+    (held,) = yield from run(
+        session.step(
+            "write_steps",
+            ids=texts([lease.id for lease, _ in steps]),
+            tokens=texts([lease.token for lease, _ in steps]),
+            **_step_values([step for _, step in steps]),
+        )
+    )
+    tokens = {(id, token) for id, token in held.rows}
     return [(lease.id, lease.token) in tokens for lease, _ in steps]
 
 
-def steps_step(session: Session, steps: Sequence[tuple[Lease, JobStep]]) -> Step:
-    """Record steps; it brings the leases that are held, each with the number of steps that are new."""
-    if len(steps) == 1:
-        ((lease, step),) = steps
-        values = asdict(step) | {"result": step.result.decode()}
-        return session.step("write_step", id=lease.id, token=lease.token, **values)
-    return session.step(
-        "write_steps",
-        ids=texts([lease.id for lease, _ in steps]),
-        tokens=texts([lease.token for lease, _ in steps]),
-        **_step_values([step for _, step in steps]),
-    )
+def step_of(session: Session, lease: Lease, step: JobStep) -> Step:
+    """Record a step: it touches nothing if one of its name is recorded, or the lease is not held."""
+    values = asdict(step) | {"result": step.result.decode()}
+    return session.step("write_step", id=lease.id, token=lease.token, **values)
+
+
+def leased(session: Session, lease: Lease) -> Step:
+    """It brings the job, if the lease is held."""
+    return session.step("leased", id=lease.id, token=lease.token)
 
 
 def _step_values(steps: Sequence[JobStep]) -> dict[str, str]:
@@ -65,7 +76,7 @@ def _step_values(steps: Sequence[JobStep]) -> dict[str, str]:
 
 def receive(session: Session, lease: Lease, name: str) -> Verb[Received]:
     def work() -> Conversation[Received]:
-        held = (yield session.step("leased", id=lease.id, token=lease.token)).rows
+        held = (yield leased(session, lease)).rows
         if not held:
             return Received(ReceivedKind.LOST)
         of_job = {"job": held[0][0], "name": name}

@@ -1,7 +1,6 @@
 -- with logs.lua
 -- told: the id, and the number of lines that are known. Answers nothing for an unknown job, else its chunks; those that
 -- are known without their lines.
-come_due()
 local id, after = unpack(told)
 local seq = redis.call('HGET', P .. 'ids', id)
 if not seq then return false end

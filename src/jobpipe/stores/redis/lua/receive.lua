@@ -1,7 +1,6 @@
 -- with durable.lua
 -- with suspending.lua
 -- told: the id, the token, the name. Answers the kind of what was received, and the payload of a signal.
-come_due()
 local id, token, name = unpack(told)
 local job = load_ids({ id })[1]
 if not is_held(job, token) then return { 'lost' } end

@@ -1,6 +1,5 @@
 -- with durable.lua
 -- told: ids, tokens, and for each a step: name, began_at, ended_at, result.
-come_due()
 local ids, tokens, steps = unpack(told)
 local recorded = {}
 redis.call('DEL', P .. 'nothing') -- Why: see flush()
