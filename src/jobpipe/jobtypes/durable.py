@@ -127,11 +127,11 @@ class DurableRun:
         if is_sync() and iscoroutinefunction(function):
             raise BadInputError("function", "is a coroutine function: use `await job.step(…)` with it")
         decode = decoder_of(function)
-        state = await self._load()
+        state = self._state or await self._load()
         recorded = state.steps.get(name)
         if recorded is None:
             state.refuse_more(name)
-            if connection is None:
+            if connection is None and lent_connections():
                 await self._refuse_held_up()  # Why before the call: its result could not be recorded
         await self._use(name, is_in_transaction=connection is not None)
         if recorded is not None:
@@ -167,7 +167,7 @@ class DurableRun:
         """Return if the sleep is over; else suspend the job until it is."""
         self._check(name)
         self._check_owner("sleep")
-        if self._run.is_finishing:
+        if self._run.is_finishing and lent_connections():
             await self._refuse_held_up()
         state = await self._load()
         until = state.sleeps.get(name)
@@ -297,8 +297,7 @@ class DurableRun:
 
     async def _refuse_held_up(self) -> None:
         """StoreError if a write would wait for a transaction of this handler's own: one of nothing is refused, too."""
-        if lent_connections():
-            await self._insist(self._store.write_steps, ())
+        await self._insist(self._store.write_steps, ())
 
     def _keep(self, is_held: bool) -> None:
         if is_held:
@@ -361,8 +360,10 @@ async def _call(
     """Call a step's function: a plain one in a thread, or in this one if it shares a transaction with the caller."""
     token = _inside_step.set(True)
     try:
-        call = partial(function, *args, **kwargs)
-        value = call() if is_here or iscoroutinefunction(function) else await in_thread(call)
+        if is_here or is_sync() or iscoroutinefunction(function):
+            value = function(*args, **kwargs)
+        else:
+            value = await in_thread(partial(function, *args, **kwargs))
         return await value if isawaitable(value) else value
     finally:
         _inside_step.reset(token)

@@ -30,10 +30,6 @@ from ..stored import status_of
 from .statements import sql
 
 
-def write_steps(cursor: sqlite3.Cursor, now: float, steps: Sequence[tuple[Lease, Step]]) -> list[bool]:
-    return [write_step(cursor, lease, step) for lease, step in steps]
-
-
 def write_step(cursor: sqlite3.Cursor, lease: Lease, step: Step) -> bool:
     """Record it, unless it is; False if the lease is not held."""
     return _insert_step(cursor, lease, step) or _leased(cursor, lease) is not None
@@ -46,7 +42,8 @@ def write_step_once(cursor: sqlite3.Cursor, lease: Lease, step: Step) -> None:
 
 
 def _insert_step(cursor: sqlite3.Cursor, lease: Lease, step: Step) -> bool:
-    values = {"id": lease.id, "token": lease.token, **_values(step)}
+    # Why not by name, as below: this is what a step of a job waits for.
+    values = (step.name, step.began_at, step.ended_at, step.result.decode(), lease.id, lease.token)
     return cursor.execute(sql("write_step"), values).rowcount == 1
 
 

@@ -13,13 +13,11 @@ from contextlib import closing
 from pathlib import Path
 
 from ...errors import StoreAwayError
+from .identity import Identity, identity_of
 
 PATIENCE = 30.0
 """Seconds to wait for a lock that another process has."""
 _OWNER_ONLY = 0o600
-
-_Id = tuple[int, int]
-"""Device and inode."""
 
 
 class StoreFile:
@@ -30,9 +28,9 @@ class StoreFile:
         self._name = str(path)
         self._wal_name = self._name
         """Where the write-ahead log is, once it is known."""
-        self._id: _Id | None = None
+        self._id: Identity | None = None
         """That of the file when it was first looked at."""
-        self._wal_id: _Id | None = None
+        self._wal_id: Identity | None = None
         """Known only while the connection that writes is open: until it is closed, SQLite leaves the file where it is."""
         self._size = 0
         """The largest that was seen, since it last became smaller for a good reason."""
@@ -66,35 +64,31 @@ class StoreFile:
 
     def look(self) -> None:
         """StoreAwayError unless it is still the file that was opened, as a whole."""
-        found = self._stat(self._name)
-        id = (found.st_dev, found.st_ino)
+        id, size = self._find(self._name)
         if self._id is None:
             self._id = id
         elif self._id != id:
             raise self._away(self._name, "was replaced by another file")
-        if found.st_size < self._size:
+        if size < self._size:
             self._look_closer()
         else:
-            self._size = found.st_size
+            self._size = size
         wal_id = self._wal_id
-        if wal_id is not None:
-            wal = self._stat(self._wal_name)
-            if wal_id != (wal.st_dev, wal.st_ino):
-                raise self._away(self._wal_name, "was replaced by another file")
+        if wal_id is not None and wal_id != self._find(self._wal_name)[0]:
+            raise self._away(self._wal_name, "was replaced by another file")
 
     def keep_wal(self) -> None:
         """The connection that writes is open: from now on the file beside it stays the same."""
         self._wal_name = f"{os.path.realpath(self._name)}-wal"  # Why: SQLite follows links
-        wal = self._stat(self._wal_name)
-        self._wal_id = (wal.st_dev, wal.st_ino)
+        self._wal_id, _ = self._find(self._wal_name)
 
     def leave_wal(self) -> None:
         """It is closed."""
         self._wal_id = None
 
-    def _stat(self, path: str) -> os.stat_result:
+    def _find(self, path: str) -> tuple[Identity, int]:
         try:
-            return os.stat(path)
+            return identity_of(path)
         except FileNotFoundError:
             if self._id is None:
                 raise StoreAwayError(f"there is no file {path}: `jobpipe migrate` makes one") from None
@@ -106,7 +100,7 @@ class StoreFile:
         """It has become smaller: VACUUM does that, and so does who cuts it off."""
         with self._looking_closer:
             # Why again: another thread may have seen it grow, or looked already.
-            size = self._stat(self._name).st_size
+            _, size = self._find(self._name)
             if size >= self._size:
                 return
             if size == self._cut_size or not self._is_whole(size):

@@ -71,16 +71,13 @@ def _reads(
 
 
 def _writes(
-    verb: Callable[Concatenate[sqlite3.Cursor, float, P], T], *, synced: bool = True, due: bool = True
+    verb: Callable[Concatenate[sqlite3.Cursor, float, P], T], *, synced: bool = True
 ) -> Callable[Concatenate[SqliteStore, P], T]:
-    """A verb that writes, as a method: within a transaction, told what time it is.
-
-    One that looks at no other job need not wait until what came due is queued.
-    """
+    """A verb that writes, as a method: within a transaction, told what time it is."""
 
     @wraps(verb)
     def method(store: SqliteStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        with store._writing(synced=synced, due=due) as (cursor, now):
+        with store._writing(synced=synced) as (cursor, now):
             return verb(cursor, now, *args, **kwargs)
 
     return method
@@ -287,7 +284,11 @@ class SqliteStore:
 
     # Steps and signals
 
-    write_steps = _writes(durable.write_steps, due=False)
+    def write_steps(self, steps: Sequence[tuple[Lease, Step]]) -> list[bool]:
+        # Why not as the others: it looks at no other job, so what came due can wait.
+        with self._connections.writing() as cursor:
+            return [durable.write_step(cursor, lease, step) for lease, step in steps]
+
     receive = _writes(durable.receive, synced=False)
 
     def write_step_in(self, connection: Any, lease: Lease, step: Step) -> None:
