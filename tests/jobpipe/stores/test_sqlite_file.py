@@ -14,7 +14,7 @@ import pytest
 from jobpipe import Jobpipe
 from jobpipe.errors import StoreAwayError
 from jobpipe.stores.base import News
-from jobpipe.stores.sqlite import SqliteStore
+from jobpipe.stores.sqlite import SqliteStore, identity
 from jobpipe.stores.sqlite import store as store_module
 from jobpipe.testing.tools import new_job, put, take
 
@@ -227,3 +227,20 @@ def test_a_store_that_was_never_made_is_said_to_be_none(tmp_path: Path) -> None:
         pytest.raises(StoreAwayError, match="there is no file"),
     ):
         store.counts()
+
+
+def test_a_file_is_the_same_whichever_call_asks_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where statx is missing, or forbidden, os.stat stands in for it."""
+    path = tmp_path / "jobs.db"
+    path.write_bytes(b"x" * 4_321)
+    found = identity.identity_of(os.fsencode(path))
+    assert found[0][0] == path.stat().st_ino
+    assert found[1] == 4_321
+    monkeypatch.setattr(identity, "_statx", lambda *_: -1)
+    assert identity.identity_of(os.fsencode(path)) == found
+    monkeypatch.setattr(identity, "_statx", None)
+    assert identity.identity_of(os.fsencode(path)) == found
+    with pytest.raises(FileNotFoundError):
+        identity.identity_of(os.fsencode(tmp_path / "none"))

@@ -25,7 +25,7 @@ class StoreFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._name = str(path)
+        self._name = os.fsencode(path)
         self._wal_name = self._name
         """Where the write-ahead log is, once it is known."""
         self._id: Identity | None = None
@@ -79,19 +79,19 @@ class StoreFile:
 
     def keep_wal(self) -> None:
         """The connection that writes is open: from now on the file beside it stays the same."""
-        self._wal_name = f"{os.path.realpath(self._name)}-wal"  # Why: SQLite follows links
+        self._wal_name = os.path.realpath(self._name) + b"-wal"  # Why: SQLite follows links
         self._wal_id, _ = self._find(self._wal_name)
 
     def leave_wal(self) -> None:
         """It is closed."""
         self._wal_id = None
 
-    def _find(self, path: str) -> tuple[Identity, int]:
+    def _find(self, path: bytes) -> tuple[Identity, int]:
         try:
             return identity_of(path)
         except FileNotFoundError:
             if self._id is None:
-                raise StoreAwayError(f"there is no file {path}: `jobpipe migrate` makes one") from None
+                raise StoreAwayError(f"there is no file {self.path}: `jobpipe migrate` makes one") from None
             raise self._away(path, "was deleted or moved away") from None
         except OSError as error:
             raise self._away(path, f"cannot be looked at: {error.strerror}") from None
@@ -121,8 +121,8 @@ class StoreFile:
         except sqlite3.DatabaseError:
             return False
 
-    def _away(self, path: str, what: str) -> StoreAwayError:
+    def _away(self, path: bytes, what: str) -> StoreAwayError:
         return StoreAwayError(
-            f"the store's file {path} {what} while this process had it open; nothing more is accepted, and what "
+            f"the store's file {os.fsdecode(path)} {what} while this process had it open; nothing more is accepted, and what "
             "was not acknowledged may be lost: put it back, or restart to go on with what is there then"
         )

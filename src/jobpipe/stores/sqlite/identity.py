@@ -9,30 +9,28 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
-from typing import NamedTuple
+from typing import TypeAlias
 
-
-class Identity(NamedTuple):
-    """Device and inode of a file."""
-
-    device: int
-    inode: int
-
+Identity: TypeAlias = tuple[int, int, int]
+"""Inode, and the device in two parts."""
 
 _HERE = -100
 """Paths are relative to the working folder."""
 _INODE_AND_SIZE = 0x300
-_BYTES = 256
-_FIELDS = struct.Struct("=32xQQ88xII")
-"""Of what statx writes: inode, size, and the device in two parts."""
+_Buffer = ctypes.c_char * 256
+_read = struct.Struct("=32xQQ88xII").unpack_from
+"""Inode, size and device, from what statx writes."""
 _statx = getattr(ctypes.CDLL(None), "statx", None)
+if _statx is not None:
+    # Why told: ctypes would look at each value, which takes longer than the call.
+    _statx.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_uint, ctypes.c_void_p)
 
 
-def identity_of(path: str) -> tuple[Identity, int]:
+def identity_of(path: bytes) -> tuple[Identity, int]:
     """With the size of the file; OSError as os.stat raises it."""
-    buffer = ctypes.create_string_buffer(_BYTES)
-    if _statx is None or _statx(_HERE, os.fsencode(path), 0, _INODE_AND_SIZE, buffer) != 0:
+    buffer = _Buffer()
+    if _statx is None or _statx(_HERE, path, 0, _INODE_AND_SIZE, buffer) != 0:
         found = os.stat(path)
-        return Identity(found.st_dev, found.st_ino), found.st_size
-    inode, size, major, minor = _FIELDS.unpack_from(buffer)
-    return Identity(os.makedev(major, minor), inode), size
+        return (found.st_ino, os.major(found.st_dev), os.minor(found.st_dev)), found.st_size
+    inode, size, major, minor = _read(buffer)
+    return (inode, major, minor), size
