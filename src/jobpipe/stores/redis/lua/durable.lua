@@ -14,6 +14,13 @@ local function durable_key(seq)
   return P .. 'durable:' .. seq
 end
 
+-- The seq of a job whose lease is held, else nothing. Why without load(): a step waits for this, and needs no more of it.
+local function leased(id, token)
+  local seq = redis.call('HGET', P .. 'ids', id)
+  local is_read, job = pcall(cmsgpack.unpack, seq and redis.call('HGET', P .. 'jobs', seq) or '')
+  return is_read and type(job) == 'table' and is_held(job, token) and seq or nil
+end
+
 -- Record a step, unless one of its name is there.
 local function write_step(seq, step)
   local key = steps_key(seq)

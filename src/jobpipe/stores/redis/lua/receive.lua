@@ -2,9 +2,9 @@
 -- with suspending.lua
 -- told: the id, the token, the name. Answers the kind of what was received, and the payload of a signal.
 local id, token, name = unpack(told)
-local job = load_ids({ id })[1]
-if not is_held(job, token) then return { 'lost' } end
-local key = durable_key(job[SEQ])
+local seq = leased(id, token)
+if not seq then return { 'lost' } end
+local key = durable_key(seq)
 local signal, wait = entry_of(key, 'signal', name), entry_of(key, 'wait', name)
 local answer = { 'nothing' }
 if signal then

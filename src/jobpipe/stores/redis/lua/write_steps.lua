@@ -3,8 +3,9 @@
 local ids, tokens, steps = unpack(told)
 local recorded = {}
 redis.call('DEL', P .. 'nothing') -- Why: see flush()
-for n, job in ipairs(load_ids(ids)) do
-  recorded[n] = is_held(job, tokens[n]) and 1 or 0
-  if recorded[n] == 1 then write_step(job[SEQ], steps[n]) end
+for n, id in ipairs(ids) do
+  local seq = leased(id, tokens[n])
+  if seq then write_step(seq, steps[n]) end
+  recorded[n] = seq and 1 or 0
 end
 return recorded
