@@ -205,18 +205,27 @@ class _Wrapping:
 class MaxOf(_Wrapping):
     """Asks all its limiters each time and waits as long as the strictest says."""
 
-    __slots__ = ()
+    __slots__ = ("_lock",)
 
     def __init__(self, *limiters: Limiter, clock: Clock | None = None) -> None:
         if not limiters:
             raise BadFieldsError("limiters must be at least one, got ()")
         for limiter in limiters:
             _check_limiter("limiters", limiter)
+        self._lock = (
+            threading.Lock()
+        )  # Why: they would count the failures of several threads in different orders
         super().__init__(limiters, clock)
 
     def when(self, item: Hashable) -> float:
         """The longest wait; it counts as a failure in every limiter."""
-        return max([limiter.when(item) for limiter in self._limiters])
+        with self._lock:
+            return max([limiter.when(item) for limiter in self._limiters])
+
+    def forget(self, item: Hashable) -> None:
+        """Forget the item in every limiter."""
+        with self._lock:
+            super().forget(item)
 
     def __repr__(self) -> str:
         return f"MaxOf({', '.join(map(repr, self._limiters))})"
