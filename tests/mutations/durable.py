@@ -40,20 +40,20 @@ DURABLE = (
     ),
     _of(
         *("sqlite", _FENCE, "sql/write_step.sql"),
-        "AND token = :token AND lease_until IS NOT NULL",
-        "AND :token IS NOT NULL",
+        "AND token = ? AND lease_until IS NOT NULL",
+        "AND ? IS NOT NULL",
         _FENCED,
     ),
     _of(
-        *("redis", _FENCE, "lua/write_steps.lua"),
-        "is_held(job, tokens[n]) and 1 or 0",
-        "job and 1 or 0",
+        *("redis", _FENCE, "lua/durable.lua"),
+        "type(job) == 'table' and is_held(job, token) and seq or nil",
+        "type(job) == 'table' and seq or nil",
         _FENCED,
     ),
     _of(
-        *("postgres", _FENCE, "sql/write_steps.sql"),
-        "WHERE CASE WHEN lease_until IS NOT NULL THEN status IN ('queued', 'running') END\n    ORDER BY id FOR SHARE",
-        "ORDER BY id FOR SHARE",
+        *("postgres", _FENCE, "sql/write_step.sql"),
+        " AND token = %(token)s AND CASE WHEN lease_until IS NOT NULL THEN status IN ('queued', 'running') END",
+        " AND %(token)s::text IS NOT NULL",
         _FENCED,
     ),
     _of(
@@ -70,7 +70,7 @@ DURABLE = (
     ),
     _of(*("redis", _STAYS, "lua/durable.lua"), "'HSETNX'", "'HSET'", _STAYED),
     _of(
-        *("postgres", _STAYS, "sql/write_steps.sql"),
+        *("postgres", _STAYS, "sql/write_step.sql"),
         "ON CONFLICT DO NOTHING",
         "ON CONFLICT (job, name) DO UPDATE SET result = excluded.result",
         _STAYED,

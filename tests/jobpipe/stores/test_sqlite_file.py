@@ -14,7 +14,7 @@ import pytest
 from jobpipe import Jobpipe
 from jobpipe.errors import StoreAwayError
 from jobpipe.stores.base import News
-from jobpipe.stores.sqlite import SqliteStore, identity
+from jobpipe.stores.sqlite import SqliteStore, file
 from jobpipe.stores.sqlite import store as store_module
 from jobpipe.testing.tools import new_job, put, take
 
@@ -235,12 +235,12 @@ def test_a_file_is_the_same_whichever_call_asks_for_it(
     """Where statx is missing, or forbidden, os.stat stands in for it."""
     path = tmp_path / "jobs.db"
     path.write_bytes(b"x" * 4_321)
-    found = identity.identity_of(os.fsencode(path))
+    found = file.identity_of(os.fsencode(path))
     assert found[0][0] == path.stat().st_ino
     assert found[1] == 4_321
-    monkeypatch.setattr(identity, "_statx", lambda *_: -1)
-    assert identity.identity_of(os.fsencode(path)) == found
-    monkeypatch.setattr(identity, "_statx", None)
-    assert identity.identity_of(os.fsencode(path)) == found
+    monkeypatch.setattr(file, "_statx", lambda *_: -1)
+    assert file.identity_of(os.fsencode(path)) == found
+    monkeypatch.setattr(file, "_statx", None)
+    assert file.identity_of(os.fsencode(path)) == found
     with pytest.raises(FileNotFoundError):
-        identity.identity_of(os.fsencode(tmp_path / "none"))
+        file.identity_of(os.fsencode(tmp_path / "none"))

@@ -6,18 +6,34 @@ was acknowledged is lost with the last of them. So what the path leads to is com
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sqlite3
+import struct
 import threading
 from contextlib import closing
 from pathlib import Path
+from typing import TypeAlias
 
 from ...errors import StoreAwayError
-from .identity import Identity, identity_of
 
 PATIENCE = 30.0
 """Seconds to wait for a lock that another process has."""
 _OWNER_ONLY = 0o600
+
+Identity: TypeAlias = tuple[int, int, int]
+"""Inode, and the device in two parts."""
+
+_HERE = -100
+"""Paths are relative to the working folder."""
+_INODE_AND_SIZE = 0x300
+_Buffer = ctypes.c_char * 256
+_read = struct.Struct("=32xQQ88xII").unpack_from
+"""Inode, size and device, from what statx writes."""
+_statx = getattr(ctypes.CDLL(None), "statx", None)
+if _statx is not None:
+    # Why told: ctypes would look at each value, which takes longer than the call.
+    _statx.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_uint, ctypes.c_void_p)
 
 
 class StoreFile:
@@ -126,3 +142,17 @@ class StoreFile:
             f"the store's file {os.fsdecode(path)} {what} while this process had it open; nothing more is accepted, and what "
             "was not acknowledged may be lost: put it back, or restart to go on with what is there then"
         )
+
+
+def identity_of(path: bytes) -> tuple[Identity, int]:
+    """Which file a path leads to, and its size; OSError as os.stat raises it.
+
+    Why statx, where it is there: os.stat asks for the times, too. Linux then gives the file a new one with the next write,
+    which has more to put on disk for it: asked after each commit, that takes longer than the commit's own statements.
+    """
+    buffer = _Buffer()
+    if _statx is None or _statx(_HERE, path, 0, _INODE_AND_SIZE, buffer) != 0:
+        found = os.stat(path)
+        return (found.st_ino, os.major(found.st_dev), os.minor(found.st_dev)), found.st_size
+    inode, size, major, minor = _read(buffer)
+    return (inode, major, minor), size
