@@ -129,7 +129,8 @@ class ClaimLoop:
         for pool in self._pools.all:
             if pool.unended > pool.slots:
                 latest = pool.prefetch.stale_before(self._held.now())
-                waiting = [run for run in self._held.waiting() if run.pool is pool]
+                # Why not those with a child: to start one takes longer, and it would be started again and again.
+                waiting = [run for run in self._held.waiting() if run.pool is pool and not run.has_child]
                 await self._held.give_back([run for run in waiting if run.taken_at < latest])
 
     def _rooms(self) -> dict[Pool, int]:

@@ -173,6 +173,7 @@ class Executor:
 
     async def _run_isolated(self, children: Children, context: Context, envelope: Envelope[HeldJob]) -> None:
         run = envelope.payload
+        run.has_child = True
         try:
             outcome = await self._outcome_in_child(children, run, context)
         except Exception:

@@ -27,7 +27,8 @@ class HeldJob:
     __slots__ = (
         *("began_at", "claim", "envelope", "is_cancelling", "is_ended", "is_gone", "job_type", "progress"),
         *("begins_before", "held_until", "is_begin_stored", "is_begin_told", "is_limited", "key", "pool"),
-        *("durable", "is_finishing", "lends", "log", "owner", "result", "seconds", "span", "taken_at"),
+        *("durable", "has_child", "is_finishing", "lends", "log", "owner", "result", "seconds", "span"),
+        "taken_at",
     )
 
     envelope: Envelope[HeldJob]
@@ -57,6 +58,7 @@ class HeldJob:
         self.log: RunLog | None = None  # until it logs something
         self.owner: object = None  # the task, or thread, in which its handler was called
         self.durable: DurableRun | None = None  # until it records something
+        self.has_child = False  # it has a slot, and a process of its own that starts for it or runs it
         self.lends = False  # its handler, in a process of its own, writes in a transaction there
         self.is_finishing = False  # it has written its outcome in a transaction of its own
 

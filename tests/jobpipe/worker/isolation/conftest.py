@@ -11,6 +11,7 @@ import pytest
 
 from jobpipe import Job, Jobpipe, Progress
 from jobpipe.model.counts import ChildInfo
+from jobpipe.worker.isolation.children import Children
 from jobpipe.worker.runner import Runner
 
 from ....support.jobs import finished
@@ -72,6 +73,12 @@ def runner_of(pipe: Jobpipe) -> Runner:
     assert pipe.service is not None
     assert pipe.service.runner is not None
     return pipe.service.runner
+
+
+def children_of(lab: Lab) -> Children:
+    """All of them."""
+    assert lab.worker._children is not None
+    return lab.worker._children
 
 
 @contextmanager

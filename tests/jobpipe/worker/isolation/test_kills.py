@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sys
@@ -14,7 +15,7 @@ from jobpipe import Job, JobStatus
 from ....support.jobs import reached
 from ....support.waiting import until
 from . import handlers
-from .conftest import Lab, pipe_on, working
+from .conftest import Lab, children_of, pipe_on, working
 
 SOON = 10.0
 """Seconds in which a slot is free again, on a machine that is very busy; else it is a fraction of one."""
@@ -164,6 +165,22 @@ def test_a_child_that_cannot_start_costs_an_attempt(caplog: pytest.LogCaptureFix
     assert "Traceback (most recent call last)" in why.getMessage()
     assert what.exc_info is not None
     assert what.exc_info[2] is None, "our own frames are no news"
+
+
+def test_a_child_that_starts_is_not_given_back_while_other_jobs_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(handlers.SLOW_IMPORT, "1.0")
+    with working(pipe_on("memory://")) as lab:
+
+        async def scenario() -> None:
+            await lab.pipe.enqueue("pid", id="cold", priority=10)
+            started: set[int] = set()
+            while (await lab.pipe.get("cold")).status is not JobStatus.DONE:
+                await lab.pipe.types["pid-here"].enqueue_many([None] * 100)
+                await asyncio.sleep(0.01)
+                started |= {child.pid for child in children_of(lab)._all}
+            assert len(started) == 1
+
+        lab.run(scenario())
 
 
 def test_a_child_that_died_while_it_was_idle_costs_nothing(lab: Lab) -> None:

@@ -17,7 +17,7 @@ from jobpipe.worker.isolation.process import ChildProcess
 from ....support.jobs import finished
 from ....support.waiting import eventually, run, until
 from . import handlers
-from .conftest import pipe_on, runner_of, working
+from .conftest import children_of, pipe_on, runner_of, working
 
 PROC = Path("/proc")
 KILLS = 50
@@ -152,9 +152,7 @@ def test_a_start_that_is_cancelled_leaves_nothing() -> None:
 
         async def scenario() -> None:
             await lab.pipe.enqueue("pid", id="cold")
-            children = lab.worker._children
-            assert children is not None
-            (child,) = await until(lambda: list(children._all))
+            (child,) = await until(lambda: list(children_of(lab)._all))
             await lab.pipe.cancel("cold")
             await until(lambda: is_gone(child.pid))
 
