@@ -254,8 +254,8 @@ class HeldJobs:
     async def _release(self, runs: list[HeldJob]) -> None:
         for run in runs:
             self._let_go(run)
-            if run.has_transactions:
-                # Why first: as long as its transaction is open, the store cannot take the job back.
+            if run.has_transactions or run.has_child:
+                # Why first: a transaction that is open holds up the store, and a store that is away holds up no kill.
                 self._queue.cancel(run.envelope)
         for is_late in (False, True):
             if some := [run for run in runs if run.has_transactions is is_late]:

@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -86,6 +87,29 @@ def test_a_job_whose_child_holds_the_lock_of_the_store_is_given_back(
             assert time.monotonic() - began_at < BUSY, "it is killed before the store is asked"
             job = await pipe.get("late")
             assert (job.status, job.attempts, job.steps) == (JobStatus.QUEUED, 0, ())
+
+    run(scenario())
+
+
+def test_a_store_that_does_not_answer_holds_up_no_kill(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with pipe_on(sqlite_url) as pipe:
+            service = pipe.make_service()
+            await service.start()
+            await pipe.enqueue("stuck", id="late")
+            child = await until(lambda: runner_of(pipe).info().children.get("late"))
+            store = pipe._lazy_store().store
+            release = store.release
+
+            def release_late(*args: Any) -> Any:
+                eventually(lambda: is_gone(child.pid), "killed", BUSY)
+                return release(*args)
+
+            monkeypatch.setattr(store, "release", release_late)
+            await service.stop(grace=0)
+            assert (await pipe.get("late")).status is JobStatus.QUEUED
 
     run(scenario())
 
