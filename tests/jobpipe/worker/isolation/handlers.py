@@ -81,6 +81,12 @@ def declare_good(pipe: Jobpipe) -> None:
         remaining = job.context.remaining()
         return {"id": job.id, "attempts": job.attempts, "worker": job.worker, "remaining": remaining}
 
+    @pipe.job("naps", **isolated)
+    def naps(seconds: float) -> str:
+        current_job().progress(0)
+        time.sleep(seconds)
+        return "rested"
+
     @pipe.job("raises", isolate=True, max_retries=1, fail_on=(KeyError,))
     def raises(kind: str) -> None:
         errors = {"value": ValueError("boom"), "key": KeyError("x"), "exit": SystemExit(3)}

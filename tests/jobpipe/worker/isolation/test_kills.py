@@ -12,7 +12,7 @@ import pytest
 
 from jobpipe import Job, JobStatus
 
-from ....support.jobs import reached
+from ....support.jobs import finished, reached
 from ....support.waiting import until
 from . import handlers
 from .conftest import Lab, children_of, pipe_on, working
@@ -45,6 +45,19 @@ def test_at_the_deadline_it_is_killed(type: str, lab: Lab) -> None:
         assert time.monotonic() - began_at < 0.3 + SOON
         assert fails_with(job, "DeadlineExceeded") == "timed out after 0.3 s"
         await until(lambda: not is_alive(pid))
+
+    lab.run(scenario())
+
+
+def test_a_run_that_ended_before_its_deadline_is_no_late_one_where_the_event_loop_was_blocked(
+    lab: Lab,
+) -> None:
+    async def scenario() -> None:
+        await lab.finished("pid")
+        id, _ = await lab.started("naps", 0.1, deadline=1.0)
+        time.sleep(1.2)  # as a handler does that blocks it
+        job = await finished(lab.pipe, id)
+        assert (job.status, job.result) == (JobStatus.DONE, "rested"), job.error
 
     lab.run(scenario())
 
