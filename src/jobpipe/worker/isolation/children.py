@@ -74,10 +74,10 @@ class Children:
             self._idle.append(child)
 
     def _taken(self, job_type: JobType[..., Any]) -> ChildProcess | None:
-        """One that is idle; those that runs of other types have made too large for this one are replaced."""
+        """One that is idle; those that died, or that runs of other types have made too large for this one, are replaced."""
         while self._idle:
             child = self._idle.pop()
-            if not _is_large(child, job_type):
+            if not child.is_lost and not _is_large(child, job_type):
                 return child
             self._bury(child, child.leave())
         return None

@@ -209,6 +209,11 @@ class ChildProcess(asyncio.Protocol):
         while not is_so():  # noqa: ASYNC110 - the system tells nobody, unless all of the program's own children, too
             await asyncio.sleep(_LOOK)
 
+    @property
+    def is_lost(self) -> bool:
+        """Is it of no use any more, though nobody may have noticed yet?"""
+        return self.is_over or self._transport is None or self._transport.is_closing() or has_ended(self.pid)
+
     # What it uses
 
     def look(self, most: int | None) -> None:

@@ -196,6 +196,17 @@ def test_a_child_that_starts_is_not_given_back_while_other_jobs_end(monkeypatch:
         lab.run(scenario())
 
 
+def test_a_child_that_has_just_died_gets_no_run(lab: Lab) -> None:
+    async def scenario() -> None:
+        pid = (await lab.finished("pid")).result
+        os.kill(pid, signal.SIGKILL)
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        taken = children_of(lab)._taken(lab.pipe.types["pid"])
+        assert taken is None or taken.pid != pid
+
+    lab.run(scenario())
+
+
 def test_a_child_that_died_while_it_was_idle_costs_nothing(lab: Lab) -> None:
     async def scenario() -> None:
         pid = (await lab.finished("pid")).result
