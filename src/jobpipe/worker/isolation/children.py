@@ -10,7 +10,7 @@ import itertools
 import logging
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import MemoryExceeded, ProcessDied
 from ...model.counts import ChildInfo
@@ -33,6 +33,16 @@ _WATCH = 0.1
 """Seconds between two looks at the memory of those that run a job."""
 
 
+class _Busy(NamedTuple):
+    """A child that runs a job."""
+
+    job: str
+    """Its id."""
+    child: ChildProcess
+    memory: int | None
+    """Bytes that it may have."""
+
+
 class Children:
     """Those of one runner; used on its event loop."""
 
@@ -52,8 +62,8 @@ class Children:
         self._loop = asyncio.get_running_loop()
         self._all: set[ChildProcess] = set()
         self._idle: list[ChildProcess] = []
-        self._busy: dict[str, tuple[ChildProcess, int | None]] = {}
-        """By the id of the job, with the memory that it may have."""
+        self._busy: dict[int, _Busy] = {}
+        """By the number of the run. Why not by the job: it may have a new run here before a lost one is over."""
         self._numbers = itertools.count(1)
         self._timer: asyncio.TimerHandle | None = None
         self._burials: set[asyncio.Task[None]] = set()
@@ -135,19 +145,19 @@ class Children:
         if job_type.memory is not None and (memory := resident(child.pid)) > job_type.memory:
             # Why now: whether a bound is too small for any run must not depend on how long one takes.
             raise MemoryExceeded(memory, job_type.memory)
-        self._busy[claim.id] = child, job_type.memory
+        self._busy[start.run] = _Busy(claim.id, child, job_type.memory)
         if self._timer is None:
             self._timer = self._loop.call_later(_WATCH, self._watch)
         try:
             return await child.run(start, run, claim.deadline)
         finally:
-            del self._busy[claim.id]
+            del self._busy[start.run]
 
     def info(self) -> dict[str, ChildInfo]:
         """What runs in them, by the id of the job; from any thread."""
         return {
             id: ChildInfo(pid=child.pid, memory=child.memory or resident(child.pid), cpu=round(child.cpu, 3))
-            for id, (child, _) in list(self._busy.items())
+            for id, child, _ in list(self._busy.values())
         }
 
     async def stop(self) -> None:
@@ -157,8 +167,8 @@ class Children:
         for child in self._idle:
             self._bury(child, child.leave())
         self._idle.clear()
-        for child, _ in self._busy.values():
-            child.kill()
+        for busy in self._busy.values():
+            busy.child.kill()
         while self._all or self._burials:
             for child in list(self._all):
                 self._bury(child, child.bury())
@@ -168,7 +178,7 @@ class Children:
     def _watch(self) -> None:
         self._timer = self._loop.call_later(_WATCH, self._watch) if self._busy else None
         self._guard.look()
-        for child, most in list(self._busy.values()):
+        for _, child, most in list(self._busy.values()):
             child.look(most)
 
     def _is_used_up(self, child: ChildProcess, job_type: JobType[..., Any]) -> bool:

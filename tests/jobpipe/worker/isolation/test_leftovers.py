@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from jobpipe import JobStatus
+from jobpipe.model.counts import ChildInfo
 from jobpipe.worker.isolation.messages import Call, Reply
 from jobpipe.worker.isolation.orphans import Guard
 from jobpipe.worker.isolation.process import ChildProcess
@@ -112,6 +113,30 @@ def test_a_store_that_does_not_answer_holds_up_no_kill(
             assert (await pipe.get("late")).status is JobStatus.QUEUED
 
     run(scenario())
+
+
+def other_than(first: ChildInfo, found: ChildInfo | None) -> ChildInfo | None:
+    return None if found is None or found.pid == first.pid else found
+
+
+def test_a_new_run_of_a_job_is_none_of_the_business_of_one_that_was_lost() -> None:
+    with working(pipe_on("memory://")) as lab:
+
+        async def scenario() -> None:
+            id, first = await lab.started("stuck")
+            (lost,) = lab.worker.held.all()
+            lab.worker.held.lose(lost)
+            lab.pipe._lazy_store().store.release([lost.claim.lease], [None])
+            lab.worker.claims.wake_from_thread()
+            second = await until(lambda: other_than(first, lab.children.get(id)))
+            await until(lambda: is_gone(first.pid))
+            assert lab.children[id].pid == second.pid
+            await until(lambda: lab.progress_of(id))
+            await lab.pipe.cancel(id)
+            assert (await finished(lab.pipe, id)).status is JobStatus.CANCELLED
+            assert lab.children == {}
+
+        lab.run(scenario())
 
 
 async def answer(_: Call) -> Reply:
