@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
@@ -28,6 +29,13 @@ class Guard:
     def __init__(self) -> None:
         self._groups: set[int] = set()
         self._process: subprocess.Popen[bytes] | None = None
+        forget = weakref.WeakMethod(self._forget)  # Why weak: nobody can take back what is registered
+        os.register_at_fork(after_in_child=lambda: (found := forget()) and found())
+
+    def _forget(self) -> None:
+        """This is a fork. Why: as long as it holds the pipe, the program does not see the worker end."""
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
 
     def add(self, group: int) -> None:
         """It must not outlive this process."""
@@ -77,6 +85,7 @@ class Guard:
 def _start() -> subprocess.Popen[bytes]:
     return subprocess.Popen(  # noqa: S603
         [sys.executable, "-I", "-S", str(_GUARDIAN)],
+        bufsize=0,  # Why: who forks may have to close it, and so there must be no lock
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from jobpipe.worker.isolation.orphans import Guard
 from jobpipe.worker.isolation.process import ChildProcess
 
 from ....support.jobs import finished
-from ....support.waiting import eventually, run, until
+from ....support.waiting import LIMIT, eventually, run, until
 from . import handlers
 from .conftest import children_of, pipe_on, runner_of, working
 
@@ -194,6 +196,30 @@ def test_the_guardian_kills_groups_when_its_worker_is_gone() -> None:
         for pid in sleepers:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
+
+
+FORKS = """
+import os, signal
+from jobpipe.worker.isolation.orphans import Guard
+
+guard = Guard()
+guard.add(2**22 + 1)  # no process has that number
+fork = os.fork()
+if fork == 0:
+    signal.pause()
+guard.stop()
+os.kill(fork, signal.SIGKILL)
+"""
+
+
+def test_the_guardian_does_not_wait_for_the_forks_of_its_worker() -> None:
+    program = subprocess.Popen([sys.executable, "-c", FORKS], start_new_session=True)
+    try:
+        assert program.wait(LIMIT) == 0
+    finally:
+        if program.poll() is None:
+            os.killpg(program.pid, signal.SIGKILL)
+            program.wait()
 
 
 def test_a_start_that_is_cancelled_leaves_nothing() -> None:
