@@ -21,12 +21,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from ...jobtypes.current import JobLogFilter
+from ...jobtypes.current import current_job
 from ...jobtypes.jobtype import JobType
 from ..capture import Captures, full_message
 from .child_run import ChildRun
 from .connection import Connection
-from .messages import Broken, End, Ready, Record, Setup, Start
+from .messages import Broken, End, Ready, Record, Setup, Start, plain
 from .orphans import die_with
 from .remote_store import RemoteStore
 
@@ -61,15 +61,25 @@ class LogForwarding(logging.Handler):
     def __init__(self, connection: Connection) -> None:
         super().__init__()
         self._connection = connection
-        self.addFilter(JobLogFilter())
 
     def emit(self, record: logging.LogRecord) -> None:
-        job = getattr(record, "job_id", None)
-        about = None if job is None else (job, record.job_type, record.attempt)  # type: ignore[attr-defined]
         try:
-            self._connection.send(Record(record.levelno, record.name, full_message(record), about))
+            message = plain(full_message(record))
+            if self._connection.is_own:
+                self._connection.send(Record(record.levelno, plain(record.name), message, _about()))
+            else:  # a fork, which has nobody to tell
+                sys.stderr.write(f"{message}\n")
         except Exception:
             self.handleError(record)
+
+
+def _about() -> tuple[str, str, int] | None:
+    """The job of who logs. Why not as the record says: a program may give it fields of these names."""
+    try:
+        job = current_job()
+    except RuntimeError:
+        return None
+    return job.id, job.type, job.attempts
 
 
 class Child:

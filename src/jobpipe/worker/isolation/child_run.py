@@ -22,7 +22,7 @@ from ...model.job import Move, Progress
 from ...model.lease import Outcome
 from ...model.logs import LogChunk
 from ...model.outcome import Hopeless, outcome_of, without_group
-from .messages import CHUNKS, Lends, Line, Lost, Printed, Report, Start
+from .messages import CHUNKS, Lends, Line, Lost, Printed, Report, Start, plain
 
 if TYPE_CHECKING:
     from ...gateway.lazy_store import Gateway
@@ -188,11 +188,15 @@ class ChildRun:
 
     def add(self, level: str, logger: str, message: str) -> None:
         """Keep a line."""
-        self._connection.send(Line(self._number, level, logger, message))
+        self._keep(Line(self._number, plain(level), plain(logger), plain(message)))
 
     def print(self, text: str) -> None:
         """Keep what was printed."""
-        self._connection.send(Printed(self._number, text))
+        self._keep(Printed(self._number, plain(text)))
+
+    def _keep(self, message: Line | Printed) -> None:
+        if self._connection.is_own:  # Why: to log, or to print, must not fail in a fork
+            self._connection.send(message)
 
 
 async def _awaited(result: Any) -> Any:

@@ -169,11 +169,15 @@ to_child: Final = msgspec.msgpack.Decoder(ToChild)
 to_worker: Final = msgspec.msgpack.Decoder(ToWorker)
 
 
-def fault_of(value: object) -> Fault:
-    """An error as a message."""
-    if not isinstance(value, BaseException):
-        raise NotImplementedError(f"{type(value).__name__} cannot be sent to another process")
-    return Fault(type(value).__name__, str(value), dict(vars(value)))
+def plain(text: str) -> str:
+    """The text as it can be sent: neither of a class of its own, nor with lone surrogates, as names of files may have."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def fault_of(error: BaseException) -> Fault:
+    """An error as a message. Why no fields of those that are not ours: they may be anything."""
+    fields = dict(vars(error)) if isinstance(error, errors.JobpipeError) else {}
+    return Fault(type(error).__name__, plain(str(error)), fields)
 
 
 def error_of(fault: Fault) -> Exception:
@@ -187,7 +191,16 @@ def error_of(fault: Fault) -> Exception:
     return error
 
 
-encode = msgspec.msgpack.Encoder(enc_hook=fault_of).encode
+def _as_known(value: object) -> Fault | str:
+    """What msgspec does not know by itself."""
+    if isinstance(value, BaseException):
+        return fault_of(value)
+    if isinstance(value, str):  # of a class of its own
+        return plain(value)
+    raise NotImplementedError(f"{type(value).__name__} cannot be sent to another process")
+
+
+encode = msgspec.msgpack.Encoder(enc_hook=_as_known).encode
 
 
 def frame(message: ToChild | ToWorker) -> bytes:

@@ -26,6 +26,15 @@ SLOW_IMPORT = "TEST_SLOW_IMPORT"
 time.sleep(float(os.environ.get(SLOW_IMPORT, "0")))
 
 
+class Words(str):
+    """A text as frameworks have them: it is its own `str`."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return self
+
+
 def outermost(inner: Callable[..., Any]) -> Callable[..., Any]:
     """A stamp that changes what the handler gets and returns."""
 
@@ -86,6 +95,16 @@ def declare_good(pipe: Jobpipe) -> None:
         current_job().progress(0)
         time.sleep(seconds)
         return "rested"
+
+    @pipe.job("logs", **isolated)
+    def logs(job: str | int) -> None:
+        logger.warning("of another job", extra={"job_id": job})
+        logger.warning("a name that is no text: \udce9")
+        logger.warning(Words("words of a class of their own"))
+
+    @pipe.job("finds-itself", **isolated)
+    async def finds_itself() -> str:
+        return (await pipe.get(Words(current_job().id))).status
 
     @pipe.job("raises", isolate=True, max_retries=1, fail_on=(KeyError,))
     def raises(kind: str) -> None:
@@ -225,6 +244,18 @@ def declare_bad(pipe: Jobpipe) -> None:
             return [0]  # out of the handler, as a careless one does
         os.waitpid(child, 0)
         return [os.getpid(), child]
+
+    @pipe.job("prints-in-a-fork", **isolated)
+    def prints_in_a_fork() -> int:
+        child = os.fork()
+        if child == 0:
+            code = 1
+            with suppress(Exception):
+                logger.warning("logged in a fork")
+                print("printed in a fork")
+                code = 0
+            os._exit(code)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
     @pipe.job("starts", **isolated)
     def starts(command: list[str]) -> None:

@@ -146,6 +146,14 @@ def test_an_error_of_others_is_one_of_the_store() -> None:
     assert (type(found), str(found)) == (errors.StoreError, "ZeroDivisionError: by zero")
 
 
+def test_an_error_of_others_may_have_any_fields() -> None:
+    """Else there would be no reply, and the handler would wait for ever."""
+    error = OSError("no such file: \udce9")
+    error.connection = object()  # type: ignore[attr-defined]
+    found = error_of(msgspec.msgpack.decode(encode(fault_of(error)), type=Fault))
+    assert str(found) == "OSError: no such file: \\udce9"
+
+
 @for_each(sorted(FORWARDED))
 def test_every_verb_can_be_called_from_a_child(name: str) -> None:
     verb_of(name)

@@ -75,6 +75,28 @@ def test_what_is_printed_is_kept_with_the_job_where_that_is_wanted() -> None:
     ]
 
 
+@pytest.mark.parametrize("job", ["another", 17])
+def test_whatever_is_logged_costs_no_run(job: str | int, lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+    done = lab.job("logs", job)
+    assert done.status is JobStatus.DONE, done.error
+    told = ["of another job", "a name that is no text: \\udce9", "words of a class of their own"]
+    records = [each for each in caplog.records if each.name == "handlers"]
+    assert [each.getMessage() for each in records] == told
+    assert {each.__dict__["job_id"] for each in records} == {done.id}
+    assert [line.message for line in lab.run(lab.pipe.logs(done.id)).lines] == told
+
+
+def test_a_text_of_a_class_of_its_own_crosses(lab: Lab) -> None:
+    assert lab.job("finds-itself").result == "running"
+
+
+def test_a_fork_may_log_and_print(capfd: pytest.CaptureFixture[str]) -> None:
+    with working(pipe_on("memory://", job_logs="all")) as lab:
+        assert lab.job("prints-in-a-fork").result == 0
+    out, err = capfd.readouterr()
+    assert (out, err) == ("printed in a fork\n", "logged in a fork\n")
+
+
 def test_errors_are_judged_by_their_class_in_the_child(lab: Lab) -> None:
     async def scenario() -> None:
         for kind, status in (("value", "scheduled"), ("exit", "scheduled"), ("key", "failed")):
