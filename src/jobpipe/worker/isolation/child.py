@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from ...jobtypes.current import current_job
 from ...jobtypes.jobtype import JobType
+from ...model.outcome import Backoff, outcome_of
 from ..capture import Captures, full_message
 from .child_run import ChildRun
 from .connection import Connection
@@ -88,6 +89,7 @@ class Child:
     def __init__(self, connection: Connection, setup: Setup) -> None:
         self._connection = connection
         self._settings = setup.settings
+        self._addresses = setup.addresses
         store = cast("Store", RemoteStore(connection, setup.settings.store, setup.capabilities))
         # Why all of them, though they lead to one pipe: each module brings types of its own.
         self._pipe, *_ = map(_pipe_at, sorted(set(setup.addresses.values())))
@@ -100,8 +102,16 @@ class Child:
 
     def run(self, start: Start) -> None:
         """Run a job, and tell the worker what it came to."""
+        name, tracing = start.claim.type, self._pipe.tracing
+        job_type = self._pipe.types.get(name)
+        if job_type is None:
+            error = RuntimeError(
+                f"the type {name!r} is unknown in child processes: the import of {self._addresses[name]} does not declare it"
+            )
+            outcome = outcome_of(error, start.claim, Backoff())
+            self._connection.send(End(start.run, outcome, False, time.process_time()))
+            return
         _limit_data(start.memory)
-        job_type, tracing = self._pipe.types[start.claim.type], self._pipe.tracing
         headers = ((name.encode(), value.encode()) for name, value in start.trace.items())
         run = ChildRun(self._connection, self._gateway, job_type, start, self._settings.max_payload)
         with nullcontext() if tracing is None else tracing.request(headers):

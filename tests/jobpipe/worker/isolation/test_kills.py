@@ -180,6 +180,17 @@ def test_a_child_that_cannot_start_costs_an_attempt(caplog: pytest.LogCaptureFix
     assert what.exc_info[2] is None, "our own frames are no news"
 
 
+def test_a_type_that_the_import_does_not_declare_is_told_by_its_name() -> None:
+    pipe = pipe_on("memory://")
+    pipe.job("late", isolate=True, max_retries=0)(lambda: None)
+    with working(pipe) as lab:
+        message = fails_with(lab.job("late"), "RuntimeError")
+        assert lab.job("pid").status is JobStatus.DONE
+    assert message == (
+        f"the type 'late' is unknown in child processes: the import of {pipe.address} does not declare it"
+    )
+
+
 def test_a_child_that_starts_is_not_given_back_while_other_jobs_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(handlers.SLOW_IMPORT, "1.0")
     with working(pipe_on("memory://")) as lab:
