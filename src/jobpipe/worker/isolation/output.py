@@ -1,6 +1,7 @@
 """Output: what a child writes to its standard output or error goes to that of the worker, up to a bound.
 
-A child that floods it is slowed down, and what is too much is dropped: neither its worker nor its neighbours notice.
+A child that floods it is slowed down, and what is too much is dropped and counted: neither its worker nor its neighbours
+notice.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ class Output(asyncio.Protocol):
         self._second = 0.0
         self._passed = 0
         self._dropped = 0
+        self._ends_line = True  # what was passed on last
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self.is_closed = asyncio.Event()
 
@@ -42,9 +44,13 @@ class Output(asyncio.Protocol):
             self._second, self._passed = now, 0
         kept = data[: max(_MOST - self._passed, 0)]
         self._passed += len(kept)
+        is_cut = len(kept) < len(data)
         if kept:
-            self._write(self._decode(kept))
-        if len(kept) < len(data):
+            self._write(self._decode(kept, is_cut))
+        if is_cut:
+            if not self._dropped:
+                self._end_line()
+                self._loop.call_at(self._second + 1.0, self._tell_dropped)
             self._dropped += len(data) - len(kept)
             self.transport.pause_reading()
             self._loop.call_later(_PAUSE, self._resume)
@@ -59,10 +65,16 @@ class Output(asyncio.Protocol):
 
     def _tell_dropped(self) -> None:
         if self._dropped:
-            self._write(f"\n… {self._dropped:,} bytes of the output of process {self._pid} were dropped\n")
+            self._write(f"… {self._dropped:,} bytes of the output of process {self._pid} were dropped\n")
             self._dropped = 0
 
+    def _end_line(self) -> None:
+        """Why at once: others write to the same stream."""
+        if not self._ends_line:
+            self._write("\n")
+
     def _write(self, text: str) -> None:
+        self._ends_line = text.endswith("\n")
         stream = self._stream()
         if stream is not None:
             with suppress(OSError, ValueError):

@@ -142,11 +142,26 @@ def test_a_process_that_dies_costs_the_attempt_of_its_job_alone(lab: Lab) -> Non
     lab.run(scenario())
 
 
-def test_a_flood_of_output_is_cut(lab: Lab, capfd: pytest.CaptureFixture[str]) -> None:
-    job = lab.job("floods", 2)
-    assert job.status is JobStatus.DONE
-    lab.job("pid")
-    assert 0 < len(capfd.readouterr().out) < 2 * handlers.MEBIBYTE
+def test_a_flood_of_output_is_cut_and_what_is_dropped_is_counted(
+    lab: Lab, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async def scenario() -> str:
+        job = await lab.finished("floods", 2)
+        assert job.status is JobStatus.DONE
+        out = ""
+
+        def is_counted() -> bool:
+            nonlocal out
+            out += capfd.readouterr().out
+            return f"bytes of the output of process {job.result} were dropped\n" in out
+
+        await until(is_counted)  # though the process prints no more
+        return out
+
+    out = lab.run(scenario())
+    assert len(out) < 2 * handlers.MEBIBYTE
+    assert "x\n… " in out
+    assert "\n\n" not in out
 
 
 def test_a_fork_that_leaves_the_handler_is_nobody(lab: Lab, capfd: pytest.CaptureFixture[str]) -> None:
