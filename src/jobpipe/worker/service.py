@@ -16,7 +16,7 @@ from ..model.text import did_you_mean
 from .capture import OFF, Captures
 from .failures import Failures, Hook
 from .heartbeat import Heartbeat
-from .isolation.address import isolated
+from .isolation.address import isolated, warnings_of
 from .isolation.answers import Answers
 from .isolation.children import Children
 from .maintenance import Maintenance
@@ -120,6 +120,8 @@ class Service:
                 max_result=self._settings.max_payload,
                 children=self._children(gateway),
             )
+            for warning in warnings_of(self.types, self._isolated):
+                logger.warning(warning)
             self._captures.start()
             await self.runner.start()
         self._heartbeat_store = gateway.store.sibling()

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...errors import SettingsError
 from ...jobtypes.builtin import is_built_in
+from ...jobtypes.terms import MOST_JOBS
 from .usage import CAN_MEASURE
 
 if TYPE_CHECKING:
@@ -38,6 +39,19 @@ def isolated(types: Mapping[str, JobType[..., Any]], mode: str, app: str | None)
     if not sys.executable:
         raise SettingsError(_FIELD, "needs a Python interpreter to start, and sys.executable names none")
     return {name: app or _address_of(job_type) for name, job_type in chosen.items()}
+
+
+def warnings_of(types: Mapping[str, JobType[..., Any]], isolated: Container[str]) -> Iterator[str]:
+    """What is said of types that are not isolated here, and holds only where they are; one line for each type."""
+    for name, job_type in types.items():
+        given = {
+            "memory": job_type.memory is not None,
+            "max_jobs_per_child": job_type.max_jobs_per_child != MOST_JOBS,
+        }
+        options = " and ".join(option for option, is_given in given.items() if is_given)
+        if options and name not in isolated:
+            otherwise = "" if job_type.isolate is False else ", or set JOBPIPE_ISOLATE=all"
+            yield f"the type {name!r} is not isolated and ignores {options}: give it isolate=True{otherwise}"
 
 
 def _address_of(job_type: JobType[..., Any]) -> str:

@@ -20,7 +20,7 @@ from jobpipe.model.newjob import NewJob, Receipt
 from jobpipe.stores.memory import open_memory
 from jobpipe.testing.tools import take
 from jobpipe.worker.isolation import address, usage
-from jobpipe.worker.isolation.address import ALL, isolated
+from jobpipe.worker.isolation.address import ALL, isolated, warnings_of
 from jobpipe.worker.isolation.answers import Answers
 from jobpipe.worker.isolation.messages import (
     LARGEST,
@@ -98,6 +98,28 @@ def test_it_is_refused_where_it_cannot_be_had(name: str, value: Any, monkeypatch
     with pytest.raises(SettingsError, match="JOBPIPE_ISOLATE"):
         isolated(handlers.pipe.types, "none", HERE)
     assert isolated({}, ALL, HERE) == {}
+
+
+def test_options_of_children_without_isolation_are_told_at_the_start(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    pipe = Jobpipe("memory://")
+    pipe.job("bounded", memory="64M", max_jobs_per_child=5)(work)
+    pipe.job("never", isolate=False, max_jobs_per_child=5)(work)
+    pipe.job("plain")(work)
+
+    async def scenario() -> None:
+        async with pipe, pipe.running(workers=1):
+            pass
+
+    run(scenario())
+    bounded, never = (each.getMessage() for each in caplog.records if each.levelname == "WARNING")
+    assert bounded == (
+        "the type 'bounded' is not isolated and ignores memory and max_jobs_per_child: "
+        "give it isolate=True, or set JOBPIPE_ISOLATE=all"
+    )
+    assert never == "the type 'never' is not isolated and ignores max_jobs_per_child: give it isolate=True"
+    assert not list(warnings_of(pipe.types, {"bounded", "never"}))
 
 
 @for_each(["512X", "", "1.5G", "15M", -1, True, 2.5])
