@@ -6,6 +6,7 @@ import asyncio
 import ctypes
 import logging
 import os
+import resource
 import signal
 import sqlite3
 import subprocess
@@ -105,6 +106,15 @@ def declare_good(pipe: Jobpipe) -> None:
     @pipe.job("finds-itself", **isolated)
     async def finds_itself() -> str:
         return (await pipe.get(Words(current_job().id))).status
+
+    @pipe.job("process", **isolated)
+    def process() -> dict[str, Any]:
+        return {
+            "is_leader": os.getpgid(0) == os.getpid(),
+            "ignores_interrupts": signal.getsignal(signal.SIGINT) is signal.SIG_IGN,
+            "core": resource.getrlimit(resource.RLIMIT_CORE)[0],
+            "arguments": sys.argv[1:],
+        }
 
     @pipe.job("raises", isolate=True, max_retries=1, fail_on=(KeyError,))
     def raises(kind: str) -> None:

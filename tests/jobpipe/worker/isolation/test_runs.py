@@ -97,6 +97,15 @@ def test_a_fork_may_log_and_print(capfd: pytest.CaptureFixture[str]) -> None:
     assert (out, err) == ("printed in a fork\n", "logged in a fork\n")
 
 
+def test_the_process_leads_a_group_and_is_deaf_to_interrupts(lab: Lab) -> None:
+    assert lab.job("process").result == {
+        "is_leader": True,
+        "ignores_interrupts": True,
+        "core": 0,
+        "arguments": [],
+    }
+
+
 def test_errors_are_judged_by_their_class_in_the_child(lab: Lab) -> None:
     async def scenario() -> None:
         for kind, status in (("value", "scheduled"), ("exit", "scheduled"), ("key", "failed")):
