@@ -133,7 +133,9 @@ class DurableRun:
             state.refuse_more(name)
             if connection is None and lent_connections():
                 await self._refuse_held_up()  # Why before the call: its result could not be recorded
-        await self._use(name, is_in_transaction=connection is not None)
+        use = _Use(connection is not None)
+        if self._names.setdefault(name, use) is not use:
+            await self._use_again(name, use)
         if recorded is not None:
             return decode(recorded, name)
         self._check_state()  # Why again: the lease may have been lost meanwhile
@@ -173,7 +175,9 @@ class DurableRun:
         until = state.sleeps.get(name)
         if until is None:
             state.refuse_more(name)
-        await self._use(name)
+        use = _Use(is_in_transaction=False)
+        if self._names.setdefault(name, use) is not use:
+            await self._use_again(name, use)
         if until is not None and until <= self._now():
             return
         self._suspend(Outcome(move=Move.SLEEP, name=name, delay=seconds))
@@ -239,13 +243,9 @@ class DurableRun:
                 f"{call} works only in the handler itself: not in a step, and not in another task or thread"
             )
 
-    async def _use(self, name: str, *, is_in_transaction: bool = False) -> None:
+    async def _use_again(self, name: str, use: _Use) -> None:
         """Let no other step or sleep of this run have the name; again only where its transaction was rolled back."""
-        use = _Use(is_in_transaction)
-        before = self._names.setdefault(name, use)
-        if before is use:
-            return
-        if not before.is_in_transaction or await self._is_recorded(name):
+        if not self._names[name].is_in_transaction or await self._is_recorded(name):
             raise name_is_used(name)
         self._names[name] = use
 
@@ -254,20 +254,20 @@ class DurableRun:
         return found is not None and any(step.name == name for step in found.steps)
 
     def _encoded(self, name: str, value: Any, state: _State) -> bytes:
-        field = f"the result of step {name!r}"
         try:
-            raw = json.encode(value, field)
+            raw = json.encode(value, "result")
         except BadInputError as error:
-            raise StepResultError(field, str(error).removeprefix(f"{field} ")) from None
+            raise StepResultError(_result_of(name), str(error).removeprefix("result ")) from None
         if len(raw) > self._most_result:
             raise StepResultError(
-                field,
+                _result_of(name),
                 f"has {len(raw):,} bytes as JSON, the limit is {self._most_result:,}: "
                 "store the data elsewhere and return its address, or raise JOBPIPE_MAX_PAYLOAD",
             )
         if state.size + len(raw) > MOST_RESULTS:
             raise StepResultError(
-                field, f"does not fit: the results of a job have at most {MOST_RESULTS:,} bytes together"
+                _result_of(name),
+                f"does not fit: the results of a job have at most {MOST_RESULTS:,} bytes together",
             )
         return raw
 
@@ -344,6 +344,10 @@ class _State:
             raise BadInputError(
                 "name", f"{name!r} is one too many: a job has at most {MOST_STEPS:,} steps and sleeps"
             )
+
+
+def _result_of(name: str) -> str:
+    return f"the result of step {name!r}"
 
 
 def here() -> object:

@@ -118,14 +118,18 @@ class Connections:
             if self._writer is None:
                 self._writer = self._open_writer()
                 self._is_synced = True
-            self.file.look()
             with MappedErrors(self.path):
                 if synced is not self._is_synced:
                     self._writer.execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
                     self._is_synced = synced
-                with transaction(self._writer) as cursor:
-                    yield cursor
-            self.file.look()  # Why again: what was committed to a file that is gone must not be acknowledged
+                try:
+                    with transaction(self._writer) as cursor:
+                        yield cursor
+                        # Why now: what would go to a file that is gone is undone, and never acknowledged.
+                        self.file.look()
+                except sqlite3.DatabaseError:
+                    self.file.look()  # it may tell more than SQLite does
+                    raise
 
     @property
     def is_held_up(self) -> bool:
