@@ -19,8 +19,8 @@ from .record import TIMED_OUT, Bound, Record, Rhythm, Run, StoredJob, StoredRun
 
 SAME = 0.002
 """Seconds by which two instants of the store may be the same."""
-SHORT = 0.1
-"""Seconds: a run that takes longer is stored before it ends."""
+SHORT = 0.5
+"""Seconds: a run that takes longer is stored before it ends, also through a network that delays what is said."""
 AHEAD = 0.2
 """Seconds that a job may be claimed before its handler is called."""
 NEAR = 0.05
