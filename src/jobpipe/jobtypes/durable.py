@@ -43,7 +43,7 @@ from ..model.lease import Claim, Outcome, Settlement
 from ..model.logs import LogChunk
 from ..model.outcome import Suspension
 from ..stores.guests import lent_connections
-from .results import decoder_of
+from .results import decoder_of, result_of
 
 if TYPE_CHECKING:
     from rate_envelope_queue import Context
@@ -133,9 +133,7 @@ class DurableRun:
             state.refuse_more(name)
             if connection is None and lent_connections():
                 await self._refuse_held_up()  # Why before the call: its result could not be recorded
-        use = _Use(connection is not None)
-        if self._names.setdefault(name, use) is not use:
-            await self._use_again(name, use)
+        await self._use(name, is_in_transaction=connection is not None)
         if recorded is not None:
             return decode(recorded, name)
         self._check_state()  # Why again: the lease may have been lost meanwhile
@@ -175,9 +173,7 @@ class DurableRun:
         until = state.sleeps.get(name)
         if until is None:
             state.refuse_more(name)
-        use = _Use(is_in_transaction=False)
-        if self._names.setdefault(name, use) is not use:
-            await self._use_again(name, use)
+        await self._use(name)
         if until is not None and until <= self._now():
             return
         self._suspend(Outcome(move=Move.SLEEP, name=name, delay=seconds))
@@ -243,9 +239,13 @@ class DurableRun:
                 f"{call} works only in the handler itself: not in a step, and not in another task or thread"
             )
 
-    async def _use_again(self, name: str, use: _Use) -> None:
+    async def _use(self, name: str, *, is_in_transaction: bool = False) -> None:
         """Let no other step or sleep of this run have the name; again only where its transaction was rolled back."""
-        if not self._names[name].is_in_transaction or await self._is_recorded(name):
+        use = _Use(is_in_transaction)
+        before = self._names.setdefault(name, use)
+        if before is use:
+            return
+        if not before.is_in_transaction or await self._is_recorded(name):
             raise name_is_used(name)
         self._names[name] = use
 
@@ -257,16 +257,16 @@ class DurableRun:
         try:
             raw = json.encode(value, "result")
         except BadInputError as error:
-            raise StepResultError(_result_of(name), str(error).removeprefix("result ")) from None
+            raise StepResultError(result_of(name), str(error).removeprefix("result ")) from None
         if len(raw) > self._most_result:
             raise StepResultError(
-                _result_of(name),
+                result_of(name),
                 f"has {len(raw):,} bytes as JSON, the limit is {self._most_result:,}: "
                 "store the data elsewhere and return its address, or raise JOBPIPE_MAX_PAYLOAD",
             )
         if state.size + len(raw) > MOST_RESULTS:
             raise StepResultError(
-                _result_of(name),
+                result_of(name),
                 f"does not fit: the results of a job have at most {MOST_RESULTS:,} bytes together",
             )
         return raw
@@ -344,10 +344,6 @@ class _State:
             raise BadInputError(
                 "name", f"{name!r} is one too many: a job has at most {MOST_STEPS:,} steps and sleeps"
             )
-
-
-def _result_of(name: str) -> str:
-    return f"the result of step {name!r}"
 
 
 def here() -> object:

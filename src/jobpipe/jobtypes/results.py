@@ -17,6 +17,11 @@ Decode: TypeAlias = Callable[[bytes, str], Any]
 """What a step of that name returned, from its JSON."""
 
 
+def result_of(name: str) -> str:
+    """What errors call the result of the step of that name."""
+    return f"the result of step {name!r}"
+
+
 def decoder_of(function: Callable[..., Any]) -> Decode:
     """From JSON to what the function says that it returns; with the name of the step."""
     if not callable(function):
@@ -38,7 +43,7 @@ def _decoder(function: Callable[..., Any]) -> Decode:
             return read(raw)
         except msgspec.ValidationError as error:
             raise StepResultError(
-                f"the result of step {name!r}", f"does not fit what {called} is annotated to return: {error}"
+                result_of(name), f"does not fit what {called} is annotated to return: {error}"
             ) from None
 
     return decode

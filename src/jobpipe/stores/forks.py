@@ -15,7 +15,7 @@ class Inheritable(Protocol):
     """Something that a child process may inherit."""
 
     def invalidate(self) -> None:
-        """Be told, in a child process: nothing that is open here may be used any more, nor be closed."""
+        """Be told, in a child process: what is open here is the parent's. A database must not even be closed."""
 
 
 _inheritable: WeakSet[Inheritable] = WeakSet()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +27,7 @@ from jobpipe.stores.base import ExportedJob, Filter, LeaseState, News, Rescued, 
 from jobpipe.stores.memory import MemoryStore
 from jobpipe.stores.redis import RedisStore
 from jobpipe.stores.redis.records import Record
-from jobpipe.stores.redis.scripts import names
+from jobpipe.stores.redis.scripts import names, script
 from jobpipe.stores.redis.store import STEPS
 from jobpipe.stores.redis.verbs import Call
 from jobpipe.testing import ManualTime
@@ -493,3 +494,12 @@ def test_filter_that_fits_few_of_many_is_answered_in_pieces(redis_url: str) -> N
         put(store, new_job("last", type="rare"))
         assert page_ids(store, Filter(type="rare"), limit=1) == ["last", "first"]
         assert page_ids(store, Filter(type="rare", status=JobStatus.QUEUED)) == ["last", "first"]
+
+
+def test_a_script_is_sent_with_no_more_than_it_uses() -> None:
+    """The server makes all that stands before it anew with every call."""
+    for name in names():
+        text = script(name).text
+        for defined in re.findall(r"^local function (\w+)", text, re.MULTILINE):
+            assert len(re.findall(rf"\b{defined}\b", text)) > 1, f"{name} does not use {defined}"
+    assert "come_due" not in script("write_steps").text

@@ -113,6 +113,28 @@ def test_nothing_is_acknowledged_that_was_committed_to_a_lost_file(
         store.insert([[new_job("new")]])
 
 
+def test_nothing_is_acknowledged_if_the_file_is_lost_in_the_commit(store: SqliteStore) -> None:
+    writer = store._connections._writer
+    assert writer is not None
+    writer.set_trace_callback(lambda statement: delete_all(store.path) if statement == "COMMIT" else None)
+    with pytest.raises(StoreAwayError, match="may be lost"):
+        store.insert([[new_job("new")]])
+
+
+def test_nothing_is_committed_to_a_file_that_was_lost_before(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Put back, it does not hold what was refused."""
+    away = store.path.with_name("away")
+    monkeypatch.setattr(
+        store_module, "reach", lambda mark: store.path.rename(away) if mark == "enqueue-inside" else None
+    )
+    with pytest.raises(StoreAwayError):
+        store.insert([[new_job("new")]])
+    away.rename(store.path)
+    assert store.get("new") is None
+
+
 def test_no_file_is_made_in_place_of_one_that_is_lost(store: SqliteStore) -> None:
     delete_all(store.path)
     looks: list[Callable[[], object]] = [

@@ -125,11 +125,11 @@ class Connections:
                 try:
                     with transaction(self._writer) as cursor:
                         yield cursor
-                        # Why now: what would go to a file that is gone is undone, and never acknowledged.
-                        self.file.look()
+                        self.file.look()  # Why before the commit: nothing goes to a file that is gone
                 except sqlite3.DatabaseError:
                     self.file.look()  # it may tell more than SQLite does
                     raise
+            self.file.look()  # Why again: what was committed to a file that is gone must not be acknowledged
 
     @property
     def is_held_up(self) -> bool:

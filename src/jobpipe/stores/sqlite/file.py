@@ -10,6 +10,7 @@ import ctypes
 import os
 import sqlite3
 import struct
+import sys
 import threading
 from contextlib import closing
 from pathlib import Path
@@ -30,7 +31,7 @@ _INODE_AND_SIZE = 0x300
 _Buffer = ctypes.c_char * 256
 _read = struct.Struct("=32xQQ88xII").unpack_from
 """Inode, size and device, from what statx writes."""
-_statx = getattr(ctypes.CDLL(None), "statx", None)
+_statx = getattr(ctypes.CDLL(None), "statx", None) if sys.platform == "linux" else None
 if _statx is not None:
     # Why told: ctypes would look at each value, which takes longer than the call.
     _statx.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_uint, ctypes.c_void_p)

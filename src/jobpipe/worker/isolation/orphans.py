@@ -6,8 +6,9 @@ import os
 import signal
 import subprocess
 import sys
-import weakref
 from pathlib import Path
+
+from ...stores.forks import invalidate_after_fork
 
 _PR_SET_PDEATHSIG = 1
 _GUARDIAN = Path(__file__).with_name("guardian.py")
@@ -29,11 +30,10 @@ class Guard:
     def __init__(self) -> None:
         self._groups: set[int] = set()
         self._process: subprocess.Popen[bytes] | None = None
-        forget = weakref.WeakMethod(self._forget)  # Why weak: nobody can take back what is registered
-        os.register_at_fork(after_in_child=lambda: (found := forget()) and found())
+        invalidate_after_fork(self)
 
-    def _forget(self) -> None:
-        """This is a fork. Why: as long as it holds the pipe, the program does not see the worker end."""
+    def invalidate(self) -> None:
+        """This is a fork. Why it is told: as long as it holds the pipe, the program does not see the worker end."""
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
 
